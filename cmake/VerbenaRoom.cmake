@@ -1,0 +1,28 @@
+# verbena_room(NAME [DEPENDS target...] [LABELS label...])
+#
+# Makes the static library verbena_NAME from the .cc files of this folder and the folders below it, and the test
+# program NAME_test from the *_test.cc beside them. A room with headers only becomes an INTERFACE library.
+# Each test is known to ctest by its own name, with the label `unit` and those given.
+function(verbena_room name)
+  cmake_parse_arguments(ROOM "" "" "DEPENDS;LABELS;TEST_DEPENDS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  set(tests ${sources})
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "(_test|/main)\\.cc$")
+  if(sources)
+    add_library(verbena_${name} STATIC ${sources})
+    set(scope PUBLIC)
+  else()
+    add_library(verbena_${name} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  add_library(verbena::${name} ALIAS verbena_${name})
+  target_include_directories(verbena_${name} ${scope} ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(verbena_${name} ${scope} ${ROOM_DEPENDS})
+  if(tests AND NOT VERBENA_FUZZ)
+    add_executable(${name}_test ${tests})
+    target_link_libraries(${name}_test PRIVATE verbena_${name} ${ROOM_TEST_DEPENDS} GTest::gmock GTest::gtest_main)
+    gtest_discover_tests(${name}_test TEST_PREFIX ${name}/ PROPERTIES LABELS "unit;${ROOM_LABELS}" TIMEOUT 120
+                         DISCOVERY_TIMEOUT 60)
+  endif()
+endfunction()

@@ -1,0 +1,94 @@
+// Every way in which a datagram can vanish, at either end. Each has a counter of the same name.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/counter.h"
+
+namespace verbena {
+
+enum class Drop : std::uint8_t {
+  kNone,  // delivered; never counted
+  // The receiver could not read it.
+  kTruncated,
+  kBadTransportVersion,
+  kBadPadCount,
+  kUnknownOpcode,
+  kIcrcMismatch,
+  kPayloadTooLong,
+  // The receiver has nobody for it.
+  kUnknownDestination,
+  kUnknownQpn,
+  kNotAttached,
+  kHandOverFailed,
+  // The queue pair refuses it.
+  kBadQpState,
+  kOpcodeNotForQp,
+  kPkeyMismatch,
+  kQkeyMismatch,
+  kNoReceiveRequest,
+  kReceiveTooSmall,
+  kReceiveProtection,
+  kCqOverrun,
+  // The receiving host lost it.
+  kSocketOverflow,
+  // The sender could not send it.
+  kNoRoute,
+  kPeerGone,
+  kPeerStalled,
+  kPortDown,
+  kSocketError,
+  kDatagramTooLong,
+  // The impairment that the user asked for.
+  kImpairLoss,
+  kImpairOverflow,
+  kCount,
+};
+
+inline constexpr std::size_t kDropCount = static_cast<std::size_t>(Drop::kCount);
+
+inline constexpr std::array<CounterRow, kDropCount> kDropRows{{
+    {"none", "packets", Side::kBoth, "Not a drop."},
+    {"truncated", "packets", Side::kReceiver, "Shorter than the headers its opcode calls for."},
+    {"bad_transport_version", "packets", Side::kReceiver, "BTH transport version other than 0."},
+    {"bad_pad_count", "packets", Side::kReceiver, "Pad count larger than the payload."},
+    {"unknown_opcode", "packets", Side::kReceiver, "BTH opcode that the specification does not define."},
+    {"icrc_mismatch", "packets", Side::kReceiver, "Invariant CRC does not match: damaged on the way or badly built."},
+    {"payload_too_long", "packets", Side::kReceiver, "Payload longer than the MTU of the port."},
+    {"unknown_destination", "packets", Side::kReceiver, "Destination address is not a GID of the port."},
+    {"unknown_qpn", "packets", Side::kReceiver,
+     "No queue pair has the destination QPN: destroyed, or of an earlier process."},
+    {"not_attached", "packets", Side::kReceiver,
+     "Multicast packet for a group that no queue pair here is attached to."},
+    {"hand_over_failed", "packets", Side::kReceiver,
+     "Arrived in the wrong process and could not be handed to the right one."},
+    {"bad_qp_state", "packets", Side::kReceiver, "Queue pair not yet in RTR, or in the error state."},
+    {"opcode_not_for_qp", "packets", Side::kReceiver, "Opcode of another transport than the queue pair's type."},
+    {"pkey_mismatch", "packets", Side::kReceiver, "P_Key does not match the queue pair's."},
+    {"qkey_mismatch", "packets", Side::kReceiver, "Q_Key differs from the queue pair's."},
+    {"no_receive_request", "packets", Side::kReceiver, "No receive was posted. Post more, or earlier."},
+    {"receive_too_small", "packets", Side::kReceiver, "Posted receive shorter than payload + 40 bytes of GRH."},
+    {"receive_protection", "packets", Side::kReceiver, "Posted receive names memory it may not write."},
+    {"cq_overrun", "packets", Side::kReceiver,
+     "Completion queue full; the completion was lost. Make it larger or poll more."},
+    {"socket_overflow", "packets", Side::kReceiver,
+     "The kernel's socket buffer was full. Raise net.core.rmem_max or poll more."},
+    {"no_route", "packets", Side::kSender, "The kernel has no route or neighbour for the destination."},
+    {"peer_gone", "packets", Side::kSender, "The destination process on this host has ended."},
+    {"peer_stalled", "packets", Side::kSender,
+     "The destination process on this host does not take packets out of its ring."},
+    {"port_down", "packets", Side::kSender, "The interface is down."},
+    {"socket_error", "packets", Side::kSender, "The kernel refused the packet for another reason; the log names it."},
+    {"datagram_too_long", "packets", Side::kSender, "Longer than the interface or the ring can carry."},
+    {"impair_loss", "packets", Side::kSender, "Dropped on purpose by VERBENA_IMPAIR."},
+    {"impair_overflow", "packets", Side::kSender, "Too many datagrams held back by VERBENA_IMPAIR at once."},
+}};
+
+constexpr const CounterRow& row_of(Drop drop) noexcept {
+  return kDropRows[static_cast<std::size_t>(drop)];
+}
+
+}  // namespace verbena
