@@ -54,8 +54,8 @@ Bytes random_bytes(Random& random, std::size_t size) {
 Packet random_packet(Random& random, Opcode opcode, std::span<const std::byte> payload) {
   Packet packet;
   packet.bth.opcode = opcode;
-  packet.bth.solicited = draw<bool>(random);
-  packet.bth.migration_request = draw<bool>(random);
+  packet.bth.solicited = (random() & 1) != 0;
+  packet.bth.migration_request = (random() & 1) != 0;
   packet.bth.pad_count = pad_count(payload.size());
   packet.bth.pkey = Pkey(draw<std::uint16_t>(random));
   packet.bth.fecn = (random() & 1) != 0;
