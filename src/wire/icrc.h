@@ -19,24 +19,8 @@
 
 namespace verbena::wire {
 
-// An ICRC in the making, over parts of any size. The BTH may lie in any of them.
-class Icrc {
- public:
-  // `network_header` is the IP and UDP header: 28 bytes for IPv4, 48 for IPv6.
-  explicit Icrc(std::span<const std::byte> network_header) noexcept;
-
-  // The next bytes of the UDP payload.
-  void add(std::span<const std::byte> part) noexcept;
-  std::uint32_t value() const noexcept { return crc_; }
-
- private:
-  void add_masking_bth(std::span<const std::byte> part) noexcept;
-
-  std::uint32_t crc_;
-  std::size_t udp_payload_done_ = 0;
-};
-
-// Over BTH to pad in one piece (`covered` excludes the ICRC itself), or in parts.
+// `network_header` is the IP and UDP header: 28 bytes for IPv4, 48 for IPv6. `covered` is what stands between it and
+// the ICRC, BTH to pad, in one piece or in parts of any size; parts are not copied beyond the first few bytes.
 std::uint32_t compute_icrc(std::span<const std::byte> network_header, std::span<const std::byte> covered) noexcept;
 std::uint32_t compute_icrc(std::span<const std::byte> network_header,
                            std::span<const std::span<const std::byte>> covered) noexcept;

@@ -118,6 +118,8 @@ enum class Header : std::uint8_t {
   kCnpReserved,  // the 16 zero bytes of a CNP
 };
 
+inline constexpr std::size_t kCnpReservedSize = 16;
+
 class HeaderSet {
  public:
   constexpr HeaderSet() noexcept = default;
