@@ -1,22 +1,20 @@
 # What leaves the tree: the tool, the two libraries, their headers, and how they are found, installed and packaged.
 #
-#   verbena        the command-line tool                      bin/verbena
+#   verbena-cli    the command-line tool                      bin/verbena
 #   verbena-rnic   the software RNIC behind the verbs ABI     lib/libverbena-rnic.so.0, and lib/verbena/dropin/, a
 #                  directory for LD_LIBRARY_PATH in which it goes by the names of libibverbs, for programs that dlopen
 #   libverbena     the middleware                             lib/libverbena.so.0, include/verbena/
 #
 # Included after all rooms: a product whose rooms are missing is left out.
 
-# The middleware as one shared library. Its rooms are static libraries that the tool and the tests link as they are.
+# The middleware as one shared library, which lets out what its headers mark VERBENA_API. Its rooms are static
+# libraries that the tool and the tests link as they are.
 set(middleware_rooms)
 foreach(room base host rdma ah datagram)
   if(TARGET verbena_${room})
     get_target_property(kind verbena_${room} TYPE)
     if(kind STREQUAL "STATIC_LIBRARY")
       list(APPEND middleware_rooms verbena_${room})
-      # Exported from libverbena alone: the tool and the RNIC bind their own copy.
-      set_target_properties(verbena_${room} PROPERTIES CXX_VISIBILITY_PRESET default)
-      target_compile_options(verbena_${room} PRIVATE -fno-semantic-interposition)
     endif()
   endif()
 endforeach()
@@ -37,7 +35,7 @@ if(TARGET verbena_ah AND NOT VERBENA_FUZZ)
                         EXPORT_NAME verbena LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/libverbena.map)
   list(APPEND products libverbena)
 endif()
-foreach(product verbena verbena-rnic)
+foreach(product verbena-cli verbena-rnic)
   if(TARGET ${product})
     list(APPEND products ${product})
   endif()
@@ -65,7 +63,7 @@ if(TARGET libverbena)
 endif()
 if(TARGET verbena-rnic)
   install(TARGETS verbena-rnic LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT rnic NAMELINK_SKIP)
-  set(dropin ${PROJECT_BINARY_DIR}/dropin)
+  set(dropin ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/verbena/dropin)
   file(MAKE_DIRECTORY ${dropin})
   foreach(name libibverbs.so libibverbs.so.1)
     file(CREATE_LINK ../../libverbena-rnic.so.0 ${dropin}/${name} SYMBOLIC)
@@ -73,8 +71,8 @@ if(TARGET verbena-rnic)
   install(FILES ${dropin}/libibverbs.so ${dropin}/libibverbs.so.1
           DESTINATION ${CMAKE_INSTALL_LIBDIR}/verbena/dropin COMPONENT rnic)
 endif()
-if(TARGET verbena)
-  install(TARGETS verbena RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT rnic)
+if(TARGET verbena-cli)
+  install(TARGETS verbena-cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT rnic)
 endif()
 
 # Debian packages ----------------------------------------------------------------------------------------------------
