@@ -11,12 +11,12 @@ using KeySeed = std::array<std::uint64_t, 2>;
 
 class KeyStream {
  public:
-  explicit KeyStream(KeySeed seed) noexcept : seed_(seed) {}
+  explicit KeyStream(KeySeed seed, std::uint64_t first = 0) noexcept : seed_(seed), counter_(first) {}
   std::uint64_t next() noexcept;
 
  private:
   KeySeed seed_;
-  std::uint64_t counter_ = 0;
+  std::uint64_t counter_;
 };
 
 }  // namespace verbena::engine

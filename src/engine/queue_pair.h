@@ -14,7 +14,7 @@
 // nothing.
 //
 // Thread-safety: two owners at a time. The send side (post_send, poll_transmit, on_transmitted, rewind_transmit,
-//                next_timeout, settle_send, ...) and the receive side (post_receive, on_packet, settle_receive) share
+//                next_timeout, settle_send, ...) and the receive side (post_receive, on_packet) share
 //                no field but `state_` and `events_`, which are atomic, and what only modify() writes. modify(),
 //                query(), fail() and set_mtu() need both sides. state() and poll_event() need none.
 // Ownership:     domain, memory table, sinks and source outlive the queue pair. No pointer of a request is kept, except
@@ -52,6 +52,9 @@ namespace verbena::engine {
 
 // The numbers are those of enum ibv_event_type.
 enum class QpEvent : std::uint8_t { kFatal = 1, kSendQueueDrained = 5, kLastWqeReached = 16 };
+
+// What becomes of a request that is posted: a slot and a packet, a slot and a failure when its turn comes, or EINVAL.
+enum class SendVerdict : std::uint8_t { kAccept, kFailLater, kRefuse };
 
 struct QpConfig {
   Qpn qpn;
@@ -105,8 +108,8 @@ class alignas(64) QueuePair {
   void rewind_transmit() noexcept;
   // When poll_transmit() should be called again, where it waits for the pace of an address handle.
   std::optional<Instant> next_timeout() const noexcept;
-  // Whether requests wait that poll_transmit() has not yielded.
-  bool has_untransmitted() const noexcept { return !send_queue_.all_begun(); }
+  // Whether poll_transmit() has something to yield or to flush, now or at next_timeout().
+  bool has_untransmitted() const noexcept;
   // Flushes what waits if the receive side has taken the queue pair to the error state; also part of poll_transmit().
   // To be called after an on_packet() that left the state kError.
   void settle_send() noexcept;
@@ -129,22 +132,23 @@ class alignas(64) QueuePair {
   void raise(QpEvent event) noexcept;
 
   // Send side.
-  int check_send(const SendRequest& request, std::uint64_t& length) const noexcept;
-  void write_wqe(const SendRequest& request, std::uint64_t length) noexcept;
+  SendVerdict verdict_on(const SendRequest& request) const noexcept;
+  void write_wqe(const SendRequest& request, std::uint64_t length, SendVerdict verdict) noexcept;
   void encode_ud(const SendRequest& request, SendWqe& wqe) noexcept;
   bool begin_ud(Instant now, Transmit& packet) noexcept;
-  bool gather(SendWqe& wqe, Transmit& packet) noexcept;
+  MemoryFault gather(SendWqe& wqe, Transmit& packet) const noexcept;
   bool stop_sending(WcStatus status, MemoryFault fault) noexcept;
   void settle_fault() noexcept;
-  void complete_send(WcStatus status, std::uint32_t vendor_error) noexcept;
+  void complete_send(WcStatus status, MemoryFault fault) noexcept;
   void flush_send() noexcept;
   void raise_if_drained() noexcept;
 
   // Receive side.
   Drop receive_ud(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size) noexcept;
   Drop deliver_ud(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size,
-                  std::uint64_t wr_id, std::span<const Sge> sges) noexcept;
+                  const ReceiveRequest& request) noexcept;
   Drop fail_receive(std::uint64_t wr_id, MemoryFault fault) noexcept;
+  void complete_receive(std::uint64_t wr_id, WcStatus status, MemoryFault fault) noexcept;
   void flush_receive() noexcept;
 
   // Never changes.

@@ -26,6 +26,7 @@ struct ReceiveRequest {
 
 class ReceiveQueue {
  public:
+  // `max_sge` above kMaxSge is kMaxSge.
   ReceiveQueue(std::uint32_t capacity, std::uint32_t max_sge);
 
   std::uint32_t capacity() const noexcept { return capacity_; }

@@ -42,6 +42,11 @@ struct SendWqe {
   std::uint8_t flags;
 };
 
+// What a packet counts for at a static rate.
+inline std::uint32_t paced_size(const SendWqe& wqe) noexcept {
+  return wqe.length + wqe.header_size;
+}
+
 class SendQueue {
  public:
   // Every slot has room for `max_sge` SGEs and for `max_inline` bytes, whichever is more, and is filled up to a cache

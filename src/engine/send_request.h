@@ -25,6 +25,11 @@ enum class SendOpcode : std::uint8_t {
   kAtomicWrite = 15,
 };
 
+// Whether verbs defines the number.
+constexpr bool is_known(SendOpcode opcode) noexcept {
+  return opcode <= SendOpcode::kSegmentedSend || opcode == SendOpcode::kFlush || opcode == SendOpcode::kAtomicWrite;
+}
+
 inline constexpr std::uint32_t kSendFence = 1;
 inline constexpr std::uint32_t kSendSignaled = 2;
 inline constexpr std::uint32_t kSendSolicited = 4;

@@ -68,7 +68,7 @@ class Syndrome {
 struct Aeth {
   static constexpr std::size_t kSize = 4;
 
-  Syndrome syndrome;
+  Syndrome syndrome{};
   std::uint32_t msn = 0;  // message sequence number, 24 bits
 
   static constexpr Aeth decode(std::span<const std::byte, kSize> bytes) noexcept {

@@ -16,7 +16,7 @@ struct AtomicEth {
   static constexpr std::size_t kSize = 28;
 
   std::uint64_t address = 0;
-  MemoryKey rkey;
+  MemoryKey rkey{};
   std::uint64_t swap_or_add = 0;
   std::uint64_t compare = 0;
 

@@ -33,9 +33,9 @@ struct Bth {
   Pkey pkey = kDefaultPkey;
   bool fecn = false;
   bool becn = false;
-  Qpn destination_qpn;
+  Qpn destination_qpn{};
   bool ack_request = false;
-  Psn psn;
+  Psn psn{};
 
   static constexpr Bth decode(std::span<const std::byte, kSize> bytes) noexcept {
     FieldReader fields(bytes.data());

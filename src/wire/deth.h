@@ -16,8 +16,8 @@ namespace verbena::wire {
 struct Deth {
   static constexpr std::size_t kSize = 8;
 
-  Qkey qkey;
-  Qpn source_qpn;
+  Qkey qkey{};
+  Qpn source_qpn{};
 
   static constexpr Deth decode(std::span<const std::byte, kSize> bytes) noexcept {
     FieldReader fields(bytes.data());

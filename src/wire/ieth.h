@@ -15,7 +15,7 @@ namespace verbena::wire {
 struct Ieth {
   static constexpr std::size_t kSize = 4;
 
-  MemoryKey rkey;
+  MemoryKey rkey{};
 
   static constexpr Ieth decode(std::span<const std::byte, kSize> bytes) noexcept {
     FieldReader fields(bytes.data());

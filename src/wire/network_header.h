@@ -45,15 +45,15 @@ class NetworkHeader {
 
 // What an IP packet that carries UDP says; for captures, where the bytes are all there.
 struct NetworkHeaderView {
-  Envelope envelope;
+  Envelope envelope{};
   std::uint16_t destination_port = 0;
   std::uint16_t ipv4_id = 0;
   bool dont_fragment = false;
   std::uint32_t flow_label = 0;
   std::uint16_t udp_checksum = 0;
-  bool checksum_valid = true;              // of the IPv4 header
-  std::span<const std::byte> header;       // IP and UDP header, as compute_icrc() takes them
-  std::span<const std::byte> udp_payload;  // as long as the UDP length says
+  bool checksum_valid = true;                // of the IPv4 header
+  std::span<const std::byte> header{};       // IP and UDP header, as compute_icrc() takes them
+  std::span<const std::byte> udp_payload{};  // as long as the UDP length says
 };
 
 // `ip_packet` begins with the IP header and may be longer than the packet (Ethernet padding). Nothing where it is not

@@ -141,12 +141,12 @@ class HeaderSet {
 };
 
 struct OpcodeRow {
-  std::string_view name;  // "RC_SEND_ONLY_IMM"
+  std::string_view name{};  // "RC_SEND_ONLY_IMM"
   Opcode opcode{};
   Transport transport{};
   Operation operation{};
   Place place{};
-  HeaderSet headers;             // what follows the BTH
+  HeaderSet headers{};           // what follows the BTH
   std::uint8_t header_size = 0;  // BTH and what follows it, in bytes; 0 marks the row of an unknown opcode
   bool has_payload = false;      // by the specification; a decoder does not refuse a payload elsewhere
 

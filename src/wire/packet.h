@@ -29,18 +29,18 @@ inline constexpr std::size_t kIcrcSize = 4;
 inline constexpr std::size_t kMaxPad = 3;
 
 struct Packet {
-  Bth bth;
+  Bth bth{};
   // Only those that the opcode calls for mean something; row_of(bth.opcode).headers tells.
-  Xrceth xrceth;
-  Deth deth;
-  Feth feth;
-  Reth reth;
-  AtomicEth atomic_eth;
-  Aeth aeth;
-  AtomicAckEth atomic_ack_eth;
-  ImmDt imm_dt;
-  Ieth ieth;
-  std::span<const std::byte> payload;  // without pad and ICRC
+  Xrceth xrceth{};
+  Deth deth{};
+  Feth feth{};
+  Reth reth{};
+  AtomicEth atomic_eth{};
+  Aeth aeth{};
+  AtomicAckEth atomic_ack_eth{};
+  ImmDt imm_dt{};
+  Ieth ieth{};
+  std::span<const std::byte> payload{};  // without pad and ICRC
 };
 
 // Bytes of zero that follow a payload, to bring it to a multiple of four.

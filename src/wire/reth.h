@@ -16,7 +16,7 @@ struct Reth {
   static constexpr std::size_t kSize = 16;
 
   std::uint64_t address = 0;
-  MemoryKey rkey;
+  MemoryKey rkey{};
   std::uint32_t length = 0;  // bytes
 
   static constexpr Reth decode(std::span<const std::byte, kSize> bytes) noexcept {
