@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "verbena/export.h"
+
 namespace verbena {
 
 struct Gid {
@@ -57,10 +59,10 @@ struct Gid {
 };
 
 // Reads "a.b.c.d" or any IPv6 form; nothing for anything else.
-std::optional<Gid> parse_gid(std::string_view text);
+VERBENA_API std::optional<Gid> parse_gid(std::string_view text);
 
 // As inet_ntop writes it: "::ffff:10.0.0.1", "fe80::1".
-std::string to_string(const Gid& gid);
+VERBENA_API std::string to_string(const Gid& gid);
 
 }  // namespace verbena
 
