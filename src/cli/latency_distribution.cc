@@ -1,4 +1,4 @@
-#include "cli/latency_histogram.h"
+#include "cli/latency_distribution.h"
 
 #include <algorithm>
 #include <bit>
@@ -27,7 +27,7 @@ std::uint64_t top_of(std::size_t bucket) noexcept {
 
 }  // namespace
 
-void LatencyHistogram::add(Duration latency) noexcept {
+void LatencyDistribution::add(Duration latency) noexcept {
   const std::int64_t ns = std::max<std::int64_t>(latency.count(), 0);
   if (buckets_.empty()) buckets_.resize(kBucketCount);
   ++buckets_[bucket_of(static_cast<std::uint64_t>(ns))];
@@ -37,11 +37,11 @@ void LatencyHistogram::add(Duration latency) noexcept {
   ++count_;
 }
 
-Duration LatencyHistogram::mean() const noexcept {
+Duration LatencyDistribution::mean() const noexcept {
   return Duration(count_ == 0 ? 0 : static_cast<std::int64_t>(sum_ns_ / static_cast<double>(count_)));
 }
 
-Duration LatencyHistogram::percentile(double percent) const noexcept {
+Duration LatencyDistribution::percentile(double percent) const noexcept {
   if (count_ == 0) return Duration(0);
   const double exact = std::ceil(percent / 100.0 * static_cast<double>(count_));
   const auto rank = static_cast<std::uint64_t>(std::clamp(exact, 1.0, static_cast<double>(count_)));

@@ -14,7 +14,7 @@
 
 namespace verbena::cli {
 
-class LatencyHistogram {
+class LatencyDistribution {
  public:
   // A negative duration counts as 0.
   void add(Duration latency) noexcept;
