@@ -1,11 +1,13 @@
 // The counters of a process in one piece of shared memory that explains itself: whoever maps it read only needs no
 // table of ours to print it.
 //
-//   line 0..1   magic 8, version 4, page bytes 4, pid 4, blocks 4, start time 8 (ns since 1970), process name 64
-//   then blocks, each on a cache line:
-//     block     name 64 | rows 4 | bytes of the whole block 4 | (zero to the line)
-//     rows      name 48 | unit 15 | side 1                     64 bytes each
-//     values    8 bytes each, host order, to the end of a line
+//   head      magic 8 | version 4 | page bytes 4 | pid 4 | blocks 4 | start time 8 (ns since 1970) | zero to 64
+//             process name 64
+//   then, `blocks` times:
+//     block   name 64
+//             rows 4 | bytes of the whole block 4 | zero to 64
+//     row     name 48 | unit 15 | side 1                     `rows` times
+//     value   8 bytes, host order                            `rows` times, then zero to 64
 //
 // Strings are padded with NUL and always end with one. Blocks are only ever added: the block is written first, then
 // `blocks` is stored with release. Values are relaxed atomics: each is exact, together they are no snapshot.
@@ -13,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -67,7 +70,7 @@ class CounterPageWriter {
   Result<CounterBlock> add_block(std::string_view name, std::span<const CounterRow> rows);
 
  private:
-  Result<CounterBlock> find_block(std::string_view name, std::size_t rows) noexcept;
+  std::optional<CounterBlock> find_block(std::string_view name, std::size_t rows) noexcept;
 
   std::span<std::byte> memory_;
   std::size_t used_ = 0;
