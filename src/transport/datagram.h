@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "base/drop.h"
 #include "base/envelope.h"
@@ -24,7 +25,8 @@ struct Outgoing {
   ConstBytes network_header;          // the IP and UDP headers as they stand on the wire; empty where not has_icrc
 };
 
-// One datagram that arrived. Valid during the call it is handed to.
+// One datagram that arrived. Valid during the call it is handed to. The bytes may lie in memory that the sending
+// process can still write: read each once, and never check first and read again.
 struct Incoming {
   Envelope envelope;
   ConstBytes bytes;
@@ -39,6 +41,8 @@ struct SendResult {
 class DropCounter {
  public:
   virtual void count(Drop drop, std::uint64_t how_many = 1) noexcept = 0;
+  // Says in words what went wrong outside, for the log; each sender or receiver says the same thing only once.
+  virtual void explain(std::string_view /*sentence*/) noexcept {}
 
  protected:
   ~DropCounter() = default;

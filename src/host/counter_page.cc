@@ -1,0 +1,220 @@
+#include "host/counter_page.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+namespace verbena::host {
+namespace {
+
+constexpr std::uint64_t kMagic = 0x565242434f554e54;  // "VRBCOUNT"
+constexpr std::uint32_t kVersion = 1;
+constexpr std::size_t kLine = 64;
+
+struct PageLayout {
+  static constexpr std::size_t kMagicAt = 0;
+  static constexpr std::size_t kVersionAt = 8;
+  static constexpr std::size_t kBytesAt = 12;
+  static constexpr std::size_t kPidAt = 16;
+  static constexpr std::size_t kBlocksAt = 20;
+  static constexpr std::size_t kStartAt = 24;
+  static constexpr std::size_t kNameAt = kLine;
+  static constexpr std::size_t kNameBytes = 64;
+  static constexpr std::size_t kHeadBytes = kNameAt + kNameBytes;
+};
+
+struct BlockLayout {
+  static constexpr std::size_t kNameAt = 0;
+  static constexpr std::size_t kNameBytes = kMaxBlockName + 1;
+  static constexpr std::size_t kRowsAt = kNameAt + kNameBytes;
+  static constexpr std::size_t kBytesAt = kRowsAt + 4;
+  static constexpr std::size_t kHeadBytes = 2 * kLine;
+};
+
+struct RowLayout {
+  static constexpr std::size_t kNameAt = 0;
+  static constexpr std::size_t kNameBytes = kMaxCounterName + 1;
+  static constexpr std::size_t kUnitAt = kNameAt + kNameBytes;
+  static constexpr std::size_t kUnitBytes = 15;
+  static constexpr std::size_t kSideAt = kUnitAt + kUnitBytes;
+  static constexpr std::size_t kBytes = kSideAt + 1;
+  static_assert(kBytes == kLine);
+};
+
+constexpr std::size_t whole_lines(std::size_t bytes) noexcept {
+  return (bytes + kLine - 1) / kLine * kLine;
+}
+
+constexpr std::size_t values_at(std::size_t rows) noexcept {
+  return BlockLayout::kHeadBytes + rows * RowLayout::kBytes;
+}
+
+constexpr std::size_t block_bytes(std::size_t rows) noexcept {
+  return values_at(rows) + whole_lines(rows * sizeof(std::uint64_t));
+}
+
+template <class Number>
+void put(std::byte* at, Number number) noexcept {
+  std::memcpy(at, &number, sizeof number);
+}
+
+template <class Number>
+Number get(const std::byte* at) noexcept {
+  Number number{};
+  std::memcpy(&number, at, sizeof number);
+  return number;
+}
+
+void put_text(std::byte* at, std::size_t field_bytes, std::string_view text) noexcept {
+  std::memcpy(at, text.data(), std::min(text.size(), field_bytes - 1));  // the memory was zero before
+}
+
+// The text of a field, or nothing where it does not end or holds what a terminal should not see.
+std::optional<std::string> get_text(const std::byte* at, std::size_t field_bytes) {
+  std::string text;
+  for (std::size_t i = 0; i < field_bytes; ++i) {
+    const auto character = static_cast<char>(at[i]);
+    if (character == '\0') return text;
+    if (character < ' ' || character > '~') return std::nullopt;
+    text += character;
+  }
+  return std::nullopt;
+}
+
+// A read-only page cannot be an atomic_ref before C++26; the built-in is the same load.
+template <class Number>
+Number load(const std::byte* at, int order) noexcept {
+  return order == __ATOMIC_ACQUIRE ? __atomic_load_n(reinterpret_cast<const Number*>(at), __ATOMIC_ACQUIRE)
+                                   : __atomic_load_n(reinterpret_cast<const Number*>(at), __ATOMIC_RELAXED);
+}
+
+std::span<std::uint64_t> values_of(std::byte* block, std::size_t rows) noexcept {
+  return {reinterpret_cast<std::uint64_t*>(block + values_at(rows)), rows};
+}
+
+tl::unexpected<Error> not_a_page(const char* what) {
+  return failure(ErrorCode::kInvalidArgument, std::string("Not a counter page: ") + what + ".");
+}
+
+Result<CounterBlockReading> read_block(std::span<const std::byte> rest) {
+  if (rest.size() < BlockLayout::kHeadBytes) return not_a_page("a block is cut off");
+  CounterBlockReading block;
+  auto name = get_text(rest.data() + BlockLayout::kNameAt, BlockLayout::kNameBytes);
+  if (!name || name->empty()) return not_a_page("a block has no readable name");
+  block.name = std::move(*name);
+  const std::size_t rows = get<std::uint32_t>(rest.data() + BlockLayout::kRowsAt);
+  const std::size_t bytes = get<std::uint32_t>(rest.data() + BlockLayout::kBytesAt);
+  if (rows > rest.size() / RowLayout::kBytes) return not_a_page("a block has more rows than the page");
+  if (bytes != block_bytes(rows) || bytes > rest.size()) return not_a_page("a block has an impossible length");
+  block.rows.reserve(rows);
+  for (std::size_t i = 0; i < rows; ++i) {
+    const std::byte* row = rest.data() + BlockLayout::kHeadBytes + i * RowLayout::kBytes;
+    auto row_name = get_text(row + RowLayout::kNameAt, RowLayout::kNameBytes);
+    auto unit = get_text(row + RowLayout::kUnitAt, RowLayout::kUnitBytes);
+    const auto side = get<std::uint8_t>(row + RowLayout::kSideAt);
+    if (!row_name || row_name->empty() || !unit) return not_a_page("a row has no readable name");
+    if (side > static_cast<std::uint8_t>(Side::kBoth)) return not_a_page("a row has an unknown side");
+    const auto value = load<std::uint64_t>(rest.data() + values_at(rows) + i * sizeof(std::uint64_t), __ATOMIC_RELAXED);
+    block.rows.push_back({std::move(*row_name), std::move(*unit), static_cast<Side>(side), value});
+  }
+  return block;
+}
+
+}  // namespace
+
+void CounterBlock::add(std::size_t row, std::uint64_t how_many) noexcept {
+  if (row >= values_.size()) return;
+  std::atomic_ref<std::uint64_t>(values_[row]).fetch_add(how_many, std::memory_order_relaxed);
+}
+
+void CounterBlock::add_as_only_writer(std::size_t row, std::uint64_t how_many) noexcept {
+  if (row >= values_.size()) return;
+  const std::atomic_ref<std::uint64_t> value(values_[row]);
+  value.store(value.load(std::memory_order_relaxed) + how_many, std::memory_order_relaxed);
+}
+
+void CounterBlock::set(std::size_t row, std::uint64_t value) noexcept {
+  if (row >= values_.size()) return;
+  std::atomic_ref<std::uint64_t>(values_[row]).store(value, std::memory_order_relaxed);
+}
+
+std::uint64_t CounterBlock::value(std::size_t row) const noexcept {
+  if (row >= values_.size()) return 0;
+  return std::atomic_ref<std::uint64_t>(values_[row]).load(std::memory_order_relaxed);
+}
+
+CounterPageWriter::CounterPageWriter(std::span<std::byte> memory, const CounterPageOwner& owner) noexcept
+    : memory_(memory), used_(PageLayout::kHeadBytes) {
+  std::byte* page = memory_.data();
+  put(page + PageLayout::kVersionAt, kVersion);
+  put(page + PageLayout::kBytesAt, static_cast<std::uint32_t>(memory_.size()));
+  put(page + PageLayout::kPidAt, owner.pid);
+  put(page + PageLayout::kStartAt, owner.start_time_ns);
+  put_text(page + PageLayout::kNameAt, PageLayout::kNameBytes, owner.process_name);
+  std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(page + PageLayout::kMagicAt))
+      .store(kMagic, std::memory_order_release);  // pairs with read_counter_page()
+}
+
+std::optional<CounterBlock> CounterPageWriter::find_block(std::string_view name, std::size_t rows) noexcept {
+  std::byte* at = memory_.data() + PageLayout::kHeadBytes;
+  for (std::uint32_t i = 0; i < blocks_; ++i) {
+    const auto has_rows = get<std::uint32_t>(at + BlockLayout::kRowsAt);
+    const auto* text = reinterpret_cast<const char*>(at + BlockLayout::kNameAt);
+    if (has_rows == rows && name == text) return CounterBlock(values_of(at, rows));
+    at += get<std::uint32_t>(at + BlockLayout::kBytesAt);
+  }
+  return std::nullopt;
+}
+
+Result<CounterBlock> CounterPageWriter::add_block(std::string_view name, std::span<const CounterRow> rows) {
+  if (name.empty() || name.size() > kMaxBlockName) {
+    return failure(ErrorCode::kInvalidArgument, "The name of a block of counters has 1 to 63 characters.");
+  }
+  if (const auto found = find_block(name, rows.size())) return *found;
+  const std::size_t bytes = block_bytes(rows.size());
+  if (bytes > memory_.size() - used_) {
+    return failure(ErrorCode::kExhausted, "The counter page has no room for the counters of " + std::string(name) +
+                                              ". They are not visible from outside.");
+  }
+  std::byte* block = memory_.data() + used_;
+  put_text(block + BlockLayout::kNameAt, BlockLayout::kNameBytes, name);
+  put(block + BlockLayout::kRowsAt, static_cast<std::uint32_t>(rows.size()));
+  put(block + BlockLayout::kBytesAt, static_cast<std::uint32_t>(bytes));
+  std::byte* at = block + BlockLayout::kHeadBytes;
+  for (const auto& row : rows) {
+    put_text(at + RowLayout::kNameAt, RowLayout::kNameBytes, row.name);
+    put_text(at + RowLayout::kUnitAt, RowLayout::kUnitBytes, row.unit);
+    put(at + RowLayout::kSideAt, static_cast<std::uint8_t>(row.side));
+    at += RowLayout::kBytes;
+  }
+  used_ += bytes;
+  ++blocks_;
+  std::atomic_ref<std::uint32_t>(*reinterpret_cast<std::uint32_t*>(memory_.data() + PageLayout::kBlocksAt))
+      .store(blocks_, std::memory_order_release);  // pairs with read_counter_page()
+  return CounterBlock(values_of(block, rows.size()));
+}
+
+Result<CounterPageReading> read_counter_page(std::span<const std::byte> memory) {
+  if (memory.size() < PageLayout::kHeadBytes) return not_a_page("too short");
+  const std::byte* page = memory.data();
+  if (load<std::uint64_t>(page + PageLayout::kMagicAt, __ATOMIC_ACQUIRE) != kMagic) return not_a_page("wrong magic");
+  if (get<std::uint32_t>(page + PageLayout::kVersionAt) != kVersion) return not_a_page("another version");
+  if (get<std::uint32_t>(page + PageLayout::kBytesAt) != memory.size()) return not_a_page("wrong length");
+  CounterPageReading reading;
+  reading.pid = get<std::uint32_t>(page + PageLayout::kPidAt);
+  reading.start_time_ns = get<std::int64_t>(page + PageLayout::kStartAt);
+  auto name = get_text(page + PageLayout::kNameAt, PageLayout::kNameBytes);
+  if (!name) return not_a_page("no readable process name");
+  reading.process_name = std::move(*name);
+  const auto blocks = load<std::uint32_t>(page + PageLayout::kBlocksAt, __ATOMIC_ACQUIRE);
+  auto rest = memory.subspan(PageLayout::kHeadBytes);
+  for (std::uint32_t i = 0; i < blocks; ++i) {
+    auto block = read_block(rest);
+    if (!block) return tl::make_unexpected(block.error());
+    rest = rest.subspan(block_bytes(block->rows.size()));
+    reading.blocks.push_back(std::move(*block));
+  }
+  return reading;
+}
+
+}  // namespace verbena::host

@@ -1,0 +1,35 @@
+// What the user asks for by VERBENA_IMPAIR: "loss=5%,dup=5%,reorder=5%,delay=1ms,jitter=200us,corrupt=0.1%,seed=7".
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/instant.h"
+#include "base/setting.h"
+#include "verbena/result.h"
+
+namespace verbena::transport {
+
+struct ImpairSpec {
+  // Probabilities, 0 to 1, each drawn for each datagram.
+  double loss = 0;
+  double duplicate = 0;
+  double reorder = 0;  // held back until `reorder_gap` later datagrams passed, or for reorder_hold
+  double corrupt = 0;  // one bit flipped; only datagrams with an ICRC, so that the receiver can tell
+  Duration delay{0};
+  Duration jitter{0};  // added to the delay, uniform in [0, jitter]
+  std::uint64_t seed = 1;
+
+  bool is_idle() const noexcept {
+    return loss == 0 && duplicate == 0 && reorder == 0 && corrupt == 0 && delay.count() == 0 && jitter.count() == 0;
+  }
+};
+
+inline constexpr SettingRow kImpairSetting{
+    "VERBENA_IMPAIR", "[loss=P%][,dup=P%][,reorder=P%][,corrupt=P%][,delay=T][,jitter=T][,seed=N]", "",
+    "Faults to put on what this process sends, drawn from the seed. T as 10us, 1ms, 0.5s."};
+
+// kInvalidArgument names the part that is wrong and what it may be. "" is no impairment.
+Result<ImpairSpec> parse_impair_spec(std::string_view text);
+
+}  // namespace verbena::transport
