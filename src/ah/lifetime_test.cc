@@ -3,7 +3,8 @@
 #include <memory>
 #include <vector>
 
-#include "fake_verbs/ah_world.h"
+#include <fake_verbs/ah_world.h>
+
 #include "verbena/release_failure.h"
 
 namespace verbena::fake {
