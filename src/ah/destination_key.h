@@ -65,9 +65,10 @@ inline std::uint64_t hash_of(const DestinationKey& key, std::uint64_t seed) noex
   constexpr std::uint64_t kC = 0x8ebc6af09c88c6e3ULL;
   constexpr std::uint64_t kD = 0x589965cc75374cc3ULL;
   // Two factors a field: neither is zero but by accident, whatever the field is.
-  return fold_multiply(key.words[0] ^ seed ^ kA, key.words[1] ^ kB) ^
-         fold_multiply(key.words[2] ^ seed ^ kC, key.words[3] ^ kD) ^
-         fold_multiply(key.words[4] ^ seed ^ kB, key.words[5] ^ kC);
+  const std::uint64_t mixed = fold_multiply(key.words[0] ^ seed ^ kA, key.words[1] ^ kB) ^
+                              fold_multiply(key.words[2] ^ seed ^ kC, key.words[3] ^ kD) ^
+                              fold_multiply(key.words[4] ^ seed ^ kB, key.words[5] ^ kC);
+  return fold_multiply(mixed ^ kD, kA);  // neighbours differ in a few bits: spread those once more
 }
 
 }  // namespace verbena::ah
