@@ -1,4 +1,4 @@
-// The BTH opcodes and what follows each on the wire (InfiniBand Architecture volume 1, section 9.2.1 and table 38;
+// The BTH opcodes and what follows each on the wire (InfiniBand Architecture volume 1, section 9.2.1;
 // FLUSH and ATOMIC WRITE from annex A19; CNP from annex A17).
 //
 // An opcode is a transport (upper three bits) and an operation (lower five). One table of operations says which headers
