@@ -33,7 +33,7 @@ void mask_network_header(std::span<std::byte> header) noexcept {
   if (header.size() == kIpv4Size + kUdpSize) {
     for (const std::size_t masked : {1U, 8U, 10U, 11U}) header[masked] = kOnes;  // TOS, TTL, checksum
   } else {
-    header[0] |= std::byte{0x0f};                                          // traffic class, flow label
+    header[0] |= std::byte{0x0f};                                              // traffic class, flow label
     for (const std::size_t masked : {1U, 2U, 3U, 7U}) header[masked] = kOnes;  // the same, hop limit
   }
   const std::size_t checksum = header.size() - kUdpSize + kUdpChecksumInUdp;
