@@ -1,6 +1,7 @@
 // A GID: 16 bytes that name an RDMA port. On RoCEv2 it is the IP address of the port (IPv4 as ::ffff:a.b.c.d).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <compare>
 #include <cstddef>
@@ -9,6 +10,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "verbena/export.h"
 
 namespace verbena {
 
@@ -20,10 +23,8 @@ struct Gid {
   constexpr bool is_zero() const noexcept { return *this == Gid{}; }
   // ::ffff:a.b.c.d
   constexpr bool is_ipv4_mapped() const noexcept {
-    for (std::size_t i = 0; i < 10; ++i) {
-      if (bytes[i] != 0) return false;
-    }
-    return bytes[10] == 0xff && bytes[11] == 0xff;
+    constexpr std::array<std::uint8_t, 12> kPrefix{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    return std::equal(kPrefix.begin(), kPrefix.end(), bytes.begin());
   }
   // fe80::/10
   constexpr bool is_link_local() const noexcept { return bytes[0] == 0xfe && (bytes[1] & 0xc0) == 0x80; }
@@ -57,10 +58,10 @@ struct Gid {
 };
 
 // Reads "a.b.c.d" or any IPv6 form; nothing for anything else.
-std::optional<Gid> parse_gid(std::string_view text);
+VERBENA_API std::optional<Gid> parse_gid(std::string_view text);
 
 // As inet_ntop writes it: "::ffff:10.0.0.1", "fe80::1".
-std::string to_string(const Gid& gid);
+VERBENA_API std::string to_string(const Gid& gid);
 
 }  // namespace verbena
 

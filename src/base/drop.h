@@ -55,7 +55,7 @@ inline constexpr std::array<CounterRow, kDropCount> kDropRows{{
     {"none", "packets", Side::kBoth, "Not a drop."},
     {"truncated", "packets", Side::kReceiver, "Shorter than the headers its opcode calls for."},
     {"bad_transport_version", "packets", Side::kReceiver, "BTH transport version other than 0."},
-    {"bad_pad_count", "packets", Side::kReceiver, "Pad count larger than the payload."},
+    {"bad_pad_count", "packets", Side::kReceiver, "Pad count that does not make the payload a multiple of four bytes, or exceeds it."},
     {"unknown_opcode", "packets", Side::kReceiver, "BTH opcode that the specification does not define."},
     {"icrc_mismatch", "packets", Side::kReceiver, "Invariant CRC does not match: damaged on the way or badly built."},
     {"payload_too_long", "packets", Side::kReceiver, "Payload longer than the MTU of the port."},

@@ -10,9 +10,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "device/network.h"
+#include "engine/port_view.h"
 #include "verbena/gid.h"
 
 namespace verbena::device {
@@ -28,7 +30,8 @@ class GidTable {
 
   std::size_t length() const noexcept { return entries_.size(); }
   // The zero GID where the index is empty or out of the table.
-  Gid at(std::size_t index) const noexcept { return index < entries_.size() ? entries_[index] : Gid{}; }
+  Gid at(std::size_t index) const noexcept { return index < entries_.size() ? entries_[index].gid : Gid{}; }
+  std::span<const engine::GidEntry> entries() const noexcept { return entries_; }
   std::optional<std::size_t> index_of(const Gid& gid) const noexcept;
   bool contains(const Gid& gid) const noexcept { return index_of(gid).has_value(); }
   // One past the highest index in use.
@@ -37,7 +40,7 @@ class GidTable {
  private:
   bool insert(const Gid& gid, std::size_t from);
 
-  std::vector<Gid> entries_;
+  std::vector<engine::GidEntry> entries_;
   std::size_t used_length_ = 0;
 };
 

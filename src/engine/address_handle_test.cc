@@ -120,7 +120,7 @@ TEST_F(AddressHandleTest, RefusesAnAddressWithoutGrhOnRoce) {
 }
 
 TEST_F(AddressHandleTest, RefusesNumbersOutOfRange) {
-  for (const std::uint8_t port : {0, 2, 255}) {
+  for (const auto port : std::initializer_list<std::uint8_t>{0, 2, 255}) {
     AddressVector bad = vector("10.0.0.2", 1);
     bad.port = port;
     expect_refusal(bad, "port " + std::to_string(port) + " does not exist");

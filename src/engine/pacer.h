@@ -30,8 +30,10 @@ class Pacer {
   void refund(BytePeriod period, std::uint32_t bytes) noexcept { free_at_.ns -= cost(period, bytes).count(); }
 
  private:
+  // Rounded up, so that the rate is never exceeded.
   static Duration cost(BytePeriod period, std::uint32_t bytes) noexcept {
-    return Duration(static_cast<std::int64_t>((std::uint64_t{period} * bytes) >> kBytePeriodShift));
+    constexpr std::uint64_t kRoundUp = (std::uint64_t{1} << kBytePeriodShift) - 1;
+    return Duration(static_cast<std::int64_t>((std::uint64_t{period} * bytes + kRoundUp) >> kBytePeriodShift));
   }
 
   Instant free_at_{INT64_MIN / 2};

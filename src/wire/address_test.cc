@@ -28,7 +28,7 @@ TEST(SourcePort, IsNeverBelowTheDynamicPorts) {
 }
 
 TEST(SourcePort, OfAConnectionWithoutLabelComesFromItsTwoEnds) {
-  // 0x123456 * 0x654321 = 0x733fbc4dbd16: folded by 20 and 40 bits.
+  // Their product, folded by 20 and by 40 bits.
   constexpr std::uint64_t kProduct = 0x123456ULL * 0x654321ULL;
   constexpr std::uint64_t kOnce = kProduct ^ (kProduct >> 20);
   constexpr auto kLabel = static_cast<std::uint32_t>((kOnce ^ (kOnce >> 40)) & 0xfffff);

@@ -1,5 +1,5 @@
 // Atomic Acknowledge Extended Transport Header: the value that memory held before, 64 bits
-// (InfiniBand Architecture volume 1, section 9.3.5.3).
+// (InfiniBand Architecture volume 1, section 9.3).
 #pragma once
 
 #include <cstddef>

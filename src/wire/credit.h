@@ -1,5 +1,5 @@
 // End-to-end credits: how many receives a responder has free, in a code of five bits in the syndrome of an ACK
-// (InfiniBand Architecture volume 1, table 46). The requester may send up to MSN + credits.
+// (InfiniBand Architecture volume 1, section 9.7.5.2). The requester may send up to MSN + credits.
 #pragma once
 
 #include <array>

@@ -1,6 +1,5 @@
 // The packets in tests/golden, each an IP packet in hex with its source named in the file.
 #include <fstream>
-#include <functional>
 #include <map>
 #include <string>
 

@@ -31,10 +31,10 @@ void mask_network_header(std::span<std::byte> header) noexcept {
   assert(header.size() == kIpv4Size + kUdpSize || header.size() == kIpv6Size + kUdpSize);
   constexpr std::byte kOnes{0xff};
   if (header.size() == kIpv4Size + kUdpSize) {
-    for (const std::size_t masked : {1, 8, 10, 11}) header[masked] = kOnes;  // TOS, TTL, checksum
+    for (const std::size_t masked : {1U, 8U, 10U, 11U}) header[masked] = kOnes;  // TOS, TTL, checksum
   } else {
-    header[0] |= std::byte{0x0f};                                          // traffic class, flow label
-    for (const std::size_t masked : {1, 2, 3, 7}) header[masked] = kOnes;  // the same, hop limit
+    header[0] |= std::byte{0x0f};                                              // traffic class, flow label
+    for (const std::size_t masked : {1U, 2U, 3U, 7U}) header[masked] = kOnes;  // the same, hop limit
   }
   const std::size_t checksum = header.size() - kUdpSize + kUdpChecksumInUdp;
   header[checksum] = header[checksum + 1] = kOnes;

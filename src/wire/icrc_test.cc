@@ -22,10 +22,10 @@ std::uint32_t icrc_by_the_book(Bytes header, Bytes covered) {
     if (at < bytes.size()) bytes[at] |= static_cast<std::byte>(bits);
   };
   if (ipv4) {
-    for (const std::size_t at : {1, 8, 10, 11, 26, 27}) mask(header, at);
+    for (const std::size_t at : {1U, 8U, 10U, 11U, 26U, 27U}) mask(header, at);
   } else {
     mask(header, 0, 0x0f);
-    for (const std::size_t at : {1, 2, 3, 7, 46, 47}) mask(header, at);
+    for (const std::size_t at : {1U, 2U, 3U, 7U, 46U, 47U}) mask(header, at);
   }
   mask(covered, 4);
   Bytes all(8, std::byte{0xff});

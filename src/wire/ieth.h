@@ -1,5 +1,5 @@
 // Invalidate Extended Transport Header: the R_Key that the receiver is to invalidate
-// (InfiniBand Architecture volume 1, section 9.3.7).
+// (InfiniBand Architecture volume 1, section 9.3).
 #pragma once
 
 #include <cstddef>

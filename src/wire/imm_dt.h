@@ -1,5 +1,5 @@
 // Immediate data: four bytes that go from the sender's work request to the receiver's completion as they are
-// (InfiniBand Architecture volume 1, section 9.3.6).
+// (InfiniBand Architecture volume 1, section 9.3).
 #pragma once
 
 #include <algorithm>

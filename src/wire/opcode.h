@@ -1,4 +1,4 @@
-// The BTH opcodes and what follows each on the wire (InfiniBand Architecture volume 1, section 9.2.1 and table 38;
+// The BTH opcodes and what follows each on the wire (InfiniBand Architecture volume 1, section 9.2.1;
 // FLUSH and ATOMIC WRITE from annex A19; CNP from annex A17).
 //
 // An opcode is a transport (upper three bits) and an operation (lower five). One table of operations says which headers
@@ -6,6 +6,7 @@
 // (0x40), which no device implements, and the reserved codes.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -123,8 +124,7 @@ inline constexpr std::size_t kCnpReservedSize = 16;
 class HeaderSet {
  public:
   constexpr HeaderSet() noexcept = default;
-  template <class... Headers>
-  constexpr explicit HeaderSet(Headers... headers) noexcept : bits_((0U | ... | bit(headers))) {}
+  constexpr explicit HeaderSet(std::same_as<Header> auto... headers) noexcept : bits_((0U | ... | bit(headers))) {}
 
   constexpr bool has(Header header) const noexcept { return (bits_ & bit(header)) != 0; }
   constexpr HeaderSet with(Header header) const noexcept {

@@ -1,7 +1,6 @@
 #include "wire/opcode.h"
 
 #include <map>
-#include <set>
 #include <string>
 
 #include <gtest/gtest.h>

@@ -1,12 +1,18 @@
 #include "wire/packet.h"
 
+#include <new>
+#include <type_traits>
+
 namespace verbena::wire {
 namespace {
 
 // The sizes of the two ends have been checked against OpcodeRow::header_size before these run.
+
+// Decodes in place: a copy of a header whose fields have just been stored one by one waits for those stores.
 template <class T>
 const std::byte* take(const std::byte* at, T& header) noexcept {
-  header = T::decode(std::span<const std::byte, T::kSize>(at, T::kSize));
+  static_assert(std::is_trivially_destructible_v<T>);
+  ::new (&header) T(T::decode(std::span<const std::byte, T::kSize>(at, T::kSize)));
   return at + T::kSize;
 }
 

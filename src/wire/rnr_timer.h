@@ -1,5 +1,5 @@
 // The RNR NAK timer: how long a requester waits before it tries again, in a code of five bits
-// (InfiniBand Architecture volume 1, table 45).
+// (InfiniBand Architecture volume 1, section 9.7.5.2).
 #pragma once
 
 #include <array>

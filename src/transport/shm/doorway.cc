@@ -9,7 +9,7 @@ namespace verbena::transport {
 
 Doorway::~Doorway() {
   for (const auto& listener : listeners_) unwatch(epoll_, listener.get());
-  for (const auto& [id, connection] : connections_) unwatch(epoll_, connection.socket.get());
+  for (const auto& [id, connection] : connections_) unwatch(epoll_, connection.fd());
 }
 
 Result<Slot> Doorway::claim(std::uint32_t offset) {
@@ -48,7 +48,7 @@ void Doorway::on_listener(std::uint64_t id) noexcept {
 void Doorway::on_connection(std::uint64_t id) noexcept {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
-  auto received = receive_hello(found->second.socket.get(), forks_);
+  auto received = receive_hello(found->second.fd(), forks_);
   switch (received.outcome) {
     case ReceivedHello::Outcome::kNothingYet:
       return;
@@ -80,6 +80,7 @@ bool Doorway::admit(Connection& connection, ReceivedHello received) {
     explained_ = true;
     return false;
   }
+  (*inbound)->keep_connection(std::move(connection.socket));
   connection.inbound = *inbound;
   const std::lock_guard lock(mutex_);
   arrivals_.push_back(std::move(*inbound));
@@ -100,8 +101,9 @@ bool Doorway::answer(const Connection& connection) const {
 
 void Doorway::close(std::uint64_t id) {
   const auto found = connections_.find(id);
-  unwatch(epoll_, found->second.socket.get());
+  unwatch(epoll_, found->second.fd());
   if (found->second.inbound) {
+    found->second.inbound->hang_up();
     found->second.inbound->end();
     news_.store(true, std::memory_order_release);
   }

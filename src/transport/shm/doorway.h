@@ -46,8 +46,10 @@ class Doorway {
 
  private:
   struct Connection {
-    Fd socket;
-    std::shared_ptr<Inbound> inbound;  // none before its hello
+    Fd socket;                         // before its hello
+    std::shared_ptr<Inbound> inbound;  // after it; keeps the socket
+
+    int fd() const noexcept { return inbound ? inbound->connection() : socket.get(); }
   };
 
   bool admit(Connection& connection, ReceivedHello received);

@@ -1,5 +1,7 @@
 #include "transport/shm/inbound.h"
 
+#include <sys/socket.h>
+
 #include "transport/system_error.h"
 
 namespace verbena::transport {
@@ -18,6 +20,10 @@ Result<std::shared_ptr<Inbound>> Inbound::open(const host::Hello& hello, const F
     return system_failure("Cannot watch the doorbell of another process");
   }
   return std::shared_ptr<Inbound>(new Inbound(std::move(*mapping), std::move(doorbell), epoll));
+}
+
+void Inbound::hang_up() noexcept {
+  ::shutdown(connection_.get(), SHUT_RDWR);
 }
 
 Inbound::~Inbound() {

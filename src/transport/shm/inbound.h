@@ -17,7 +17,7 @@
 
 namespace verbena::transport {
 
-// Thread-safety: end() and has_ended(): any thread. memory() is for the one reader.
+// Thread-safety: end(), has_ended() and hang_up(): any thread. memory() is for the one reader.
 class Inbound {
  public:
   // Maps the ring of an open_ring hello and watches its doorbell. kInvalidArgument for what is no ring.
@@ -27,6 +27,12 @@ class Inbound {
   Inbound& operator=(const Inbound&) = delete;
 
   std::span<std::byte> memory() noexcept { return mapping_.bytes(); }
+
+  // Keeps the connection on which the ring came, from before anybody else knows this.
+  void keep_connection(Fd connection) noexcept { connection_ = std::move(connection); }
+  int connection() const noexcept { return connection_.get(); }
+  // Ends the connection at both ends; each side sees it as an end of the other.
+  void hang_up() noexcept;
 
   // The writer is gone: what is in the ring is all there will be.
   void end() noexcept { ended_.store(true, std::memory_order_release); }
@@ -38,6 +44,7 @@ class Inbound {
 
   Mapping mapping_;
   Fd doorbell_;
+  Fd connection_;
   int epoll_;
   std::atomic<bool> ended_{false};
 };

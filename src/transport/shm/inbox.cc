@@ -43,6 +43,7 @@ std::size_t Inbox::drain(Lane& lane, Receiver& receiver, std::size_t budget) noe
 
 void Inbox::on_broken(Lane& lane) noexcept {
   lane.broken = true;
+  if (lane.inbound) lane.inbound->hang_up();
   has_ends_ = true;
   drops_.count(Drop::kRingBroken);
   if (!explained_)

@@ -1,0 +1,121 @@
+// The address-handle directory of one protection domain and port: address handles made off the data path, shared, found
+// again without a lock, and destroyed only when nothing that was posted names them.
+//
+// An address handle (AH) looks like a struct and is a lease on a path: making one may resolve a neighbour and block for
+// seconds, its source GID may go away, and a device has a limited number. So an application asks for a Destination:
+//
+//   auto directory = AhDirectory::create(domain, 1);
+//   auto handle = directory->acquire(destination, Deadline::in(2s));   // waits: before the traffic starts
+//   auto sender = directory->make_sender();                            // one for each queue pair
+//   ...
+//   ibv_ah* ah = sender->next(*handle);     // or next(destination): a few nanoseconds, no lock, no system call
+//   post_send(ah, ...); ...
+//   sender->completed(1);                   // when the send has completed
+//
+// docs/address-handles.md tells the whole story.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <infiniband/verbs.h>
+
+#include "verbena/ah_handle.h"
+#include "verbena/ah_report.h"
+#include "verbena/ah_sender.h"
+#include "verbena/deadline.h"
+#include "verbena/destination.h"
+#include "verbena/export.h"
+#include "verbena/protection_domain.h"
+#include "verbena/result.h"
+#include "verbena/route.h"
+
+namespace verbena {
+
+struct AhDirectoryOptions {
+  std::string name;                                              // in reports; "" stands for the device's name and port
+  std::size_t max_entries = 16384;                               // lowered to the device's max_ah where that is less
+  std::size_t max_negative = 1024;                               // destinations remembered as failed
+  unsigned creators = 4;                                         // threads that make and destroy address handles
+  std::chrono::nanoseconds idle_age = std::chrono::minutes(10);  // unused that long: given back; 0: never
+  std::chrono::nanoseconds first_back_off = std::chrono::milliseconds(100);  // after the first failure; then doubled
+  std::chrono::nanoseconds max_back_off = std::chrono::seconds(30);
+  std::chrono::nanoseconds close_grace = std::chrono::seconds(1);  // what the destructor waits for work in flight
+  std::uint8_t reply_hop_limit = 64;
+  // True: a thread reads the device's asynchronous events (one for all directories of a context). False: the
+  // application reads them and hands each to on_async_event().
+  bool watch_async_events = true;
+  RouteLookup routes = look_up_route;
+};
+
+// Something in the network changed. A seam: whoever watches rtnetlink calls it.
+struct NetworkChange {
+  enum class Kind { kNeighbour, kAddress, kRoute, kLink };
+  Kind kind = Kind::kRoute;
+  std::optional<Gid> destination;  // nothing: any
+  std::uint32_t netdev = 0;        // 0: any
+};
+
+// Thread-safety: all functions, any thread. None but acquire(), AhTicket::wait() and close() waits.
+// Ownership:     move-only. Owns its address handles and its threads; keeps the ProtectionDomain, or requires that the
+//                ibv_pd outlives it. Handles, leases, tickets and senders may outlive it: they then find nothing.
+// Errors:        typed, in words, each with the attribute that is wrong and what to do.
+class VERBENA_API AhDirectory {
+ public:
+  static Result<AhDirectory> create(const ProtectionDomain& domain, std::uint8_t port, AhDirectoryOptions options = {});
+  // For an application with verbs objects of its own. The domain must outlive the directory.
+  static Result<AhDirectory> create(ibv_pd* domain, std::uint8_t port, AhDirectoryOptions options = {});
+
+  AhDirectory() = default;
+  AhDirectory(AhDirectory&&) noexcept = default;
+  AhDirectory& operator=(AhDirectory&& other) noexcept;
+  // close(close_grace); what is left is reported (release_failure.h).
+  ~AhDirectory();
+
+  // Waits until the destination is ready, at most until the deadline. One creation however many ask.
+  // kInvalidArgument, kUnreachable, kNotFound, kTimedOut, kExhausted, kPermission, kUnavailable (closed, or the port or
+  // its GIDs are gone). After a failure the same answer comes at once until the back-off is over.
+  Result<AhHandle> acquire(const Destination& destination, Deadline deadline);
+  AhTicket acquire_async(const Destination& destination);
+  // Asks for all of them; returns how many were not ready and are now on their way.
+  std::size_t prewarm(std::span<const Destination> destinations);
+  // What is ready now, without asking for it; empty where not. Takes a lock: senders use AhSender::next().
+  AhHandle find(const Destination& destination);
+
+  // One for each queue pair of the directory's domain and port.
+  Result<AhSender> make_sender();
+
+  // The sender of a received datagram, as a destination of this directory: source is the address it was sent to, the
+  // hop limit is by policy. `grh` is what stands in front of the payload.
+  Result<Destination> reply_to(const ibv_wc& completion, std::span<const std::byte, 40> grh) const;
+
+  // kUnavailable where the destination has no address now.
+  Result<EffectiveAddress> effective(const AhHandle& handle) const;
+  AhStats stats() const;
+  std::vector<AhRow> rows() const;
+  const std::string& name() const;
+  std::uint8_t port() const;
+
+  // For an application that reads the device's events itself; call it before ibv_ack_async_event(). Events of other
+  // ports are ignored.
+  void on_async_event(const ibv_async_event& event);
+  // The destinations concerned are resolved and created anew; the old address serves until then.
+  void on_network_change(const NetworkChange& change);
+
+  // Ends it: no more look-ups, creations end, and what is not in flight or leased is destroyed. Waits for work in
+  // flight until the deadline. May be called again, to try what was left.
+  AhLeftover close(Deadline deadline);
+
+ private:
+  explicit AhDirectory(std::shared_ptr<ah::Core> core) : core_(std::move(core)) {}
+
+  std::shared_ptr<ah::Core> core_;
+};
+
+}  // namespace verbena

@@ -1,0 +1,85 @@
+// What a directory tells about itself: rows, counts, and the effective attributes of an address.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <infiniband/verbs.h>
+
+#include "verbena/destination.h"
+#include "verbena/export.h"
+#include "verbena/gid_table.h"
+
+namespace verbena {
+
+// What a query of an address handle would answer, had verbs one.
+struct EffectiveAddress {
+  Destination destination;   // as asked for
+  GidEntry source;           // the value and type that were chosen, and where they stood at creation
+  ibv_ah_attr attributes{};  // as given to ibv_create_ah
+  std::string explanation;   // why this source
+  std::chrono::nanoseconds age{};
+  std::uint64_t generation = 0;  // how often this destination's address handle was replaced
+};
+
+enum class AhState : std::uint8_t {
+  kPending,     // asked for; being resolved or created
+  kReady,       // in use or idle
+  kRefreshing,  // ready, and a replacement is on its way
+  kFailed,      // the last attempt failed; tried again after its back-off, when asked
+  kRetired,     // replaced or reclaimed; waits for work that names it
+};
+
+VERBENA_API const char* to_string(AhState state) noexcept;
+
+// One row for a tool.
+struct AhRow {
+  Destination destination;
+  AhState state = AhState::kPending;
+  GidEntry source;
+  std::uint64_t handles = 0;  // counted handles held
+  std::uint64_t leases = 0;   // leases held on its address handle
+  bool in_flight = false;     // a posted and not completed work request names it
+  std::chrono::nanoseconds age{};
+  std::uint32_t failures = 0;  // in a row
+  std::string last_error;      // empty where there was none
+};
+
+// Powers of two: bucket i counts creations that took [2^i, 2^(i+1)) microseconds; the last takes all above.
+using LatencyHistogram = std::array<std::uint64_t, 24>;
+
+struct AhStats {
+  std::uint64_t live = 0;       // address handles that exist on the device, retired ones included
+  std::uint64_t ready = 0;      // destinations that a look-up finds
+  std::uint64_t pending = 0;    // being resolved or created, or queued for it
+  std::uint64_t negative = 0;   // remembered as failed
+  std::uint64_t retired = 0;    // waiting for work in flight or for a lease
+  std::uint64_t in_flight = 0;  // work requests that took an address and have not completed
+  std::uint64_t handles = 0;    // counted handles held
+  std::uint64_t leases = 0;
+  std::uint64_t hits = 0;           // addresses taken by senders, and acquisitions answered at once
+  std::uint64_t misses = 0;         // look-ups by senders that found nothing ready, and acquisitions that had to wait
+  std::uint64_t negative_hits = 0;  // answered from the memory of a failure
+  std::uint64_t created = 0;
+  std::uint64_t failed = 0;  // attempts that ended in an error
+  std::uint64_t destroyed = 0;
+  std::uint64_t replaced = 0;  // address handles swapped for a newer one
+  std::uint64_t stale = 0;     // address handles found invalid by an event
+  std::uint64_t reclaimed_idle = 0;
+  std::uint64_t reclaimed_pressure = 0;
+  std::uint64_t refused = 0;  // kExhausted answers
+  std::uint64_t misused = 0;  // completions reported that no send accounts for
+  LatencyHistogram creation_us{};
+};
+
+// What a close left behind. Empty: all is given back.
+struct AhLeftover {
+  std::vector<AhRow> rows;    // address handles not destroyed, and why: leases, in_flight
+  std::uint64_t handles = 0;  // counted handles still held; they are safe to drop, and find nothing any more
+  bool empty() const noexcept { return rows.empty() && handles == 0; }
+};
+
+}  // namespace verbena

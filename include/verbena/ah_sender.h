@@ -1,0 +1,64 @@
+// The data path of a directory: one sender for each queue pair.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include <infiniband/verbs.h>
+
+#include "verbena/ah_handle.h"
+#include "verbena/destination.h"
+#include "verbena/export.h"
+
+namespace verbena {
+
+namespace ah {
+class Core;
+struct SendQueue;
+}  // namespace ah
+
+// The data path: gives the address for each work request of one send queue, and learns of completions.
+//
+// Positions: each next() that succeeds is one work request, posted in that order. Completions are told by count or by
+// position; one covers all before it, as on the wire, so unsignaled sends need no care.
+//
+// Thread-safety: one owner thread at a time (the one that posts to the queue pair); different senders share nothing
+// that
+//                either writes on a hit.
+// Ownership:     move-only. Destroy it after the queue pair, or when all is completed(): what is then still in flight
+//                stays on the device until the directory closes, which names it.
+// Errors:        nullptr: not ready; AhDirectory::acquire() says why.
+class VERBENA_API AhSender {
+ public:
+  AhSender() = default;
+  AhSender(AhSender&&) noexcept = default;
+  AhSender& operator=(AhSender&& other) noexcept;
+  ~AhSender();
+
+  // The address for the next work request. No lock, no system call, no allocation.
+  ibv_ah* next(const Destination& destination) noexcept;
+  ibv_ah* next(const AhHandle& handle) noexcept;
+
+  // The position of the work request that the last next() gave an address to; the first is 1. Fits a wr_id.
+  std::uint64_t position() const noexcept;
+  // Work requests that have taken an address and not completed.
+  std::uint64_t outstanding() const noexcept;
+
+  // The last `count` addresses were not posted after all (ibv_post_send refused).
+  void retract(std::uint64_t count) noexcept;
+  // `count` more work requests have completed, with whatever status.
+  void completed(std::uint64_t count) noexcept;
+  // All up to this position have.
+  void completed_through(std::uint64_t position) noexcept;
+  // The queue pair was destroyed or reset: nothing is in flight.
+  void drained() noexcept;
+
+ private:
+  friend class AhDirectory;
+  AhSender(std::shared_ptr<ah::Core> core, std::shared_ptr<ah::SendQueue> queue) noexcept;
+
+  std::shared_ptr<ah::Core> core_;
+  std::shared_ptr<ah::SendQueue> queue_;
+};
+
+}  // namespace verbena

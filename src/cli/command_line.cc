@@ -1,0 +1,100 @@
+#include "cli/command_line.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "cli/exit_code.h"
+#include "cli/subcommands.h"
+
+namespace verbena::cli {
+namespace {
+
+constexpr const char* kFooter =
+    "Start here:\n"
+    "  verbena demo                        see it work: two processes, one software RNIC, managed address handles\n"
+    "  verbena run -- ibv_devinfo          run any verbs program on the software RNIC\n"
+    "  verbena drops                       why are datagrams missing? asks every running process\n"
+    "\n"
+    "Each subcommand has examples of its own: verbena SUBCOMMAND --help\n"
+    "Exit status: 0 done, 1 failed, 2 the command line is wrong.";
+
+// "run" for `verbena run ...`, else "".
+std::string chosen_subcommand(const CLI::App& tool) {
+  const auto chosen = tool.get_subcommands();
+  return chosen.empty() ? std::string() : chosen.front()->get_name();
+}
+
+int explain(const CLI::App& tool, const CLI::ParseError& error) {
+  const std::string subcommand = chosen_subcommand(tool);
+  const std::string name = subcommand.empty() ? "verbena" : "verbena " + subcommand;
+  fmt::print(stderr, "{}: {}\nTry: {} --help\n", name, error.what(), name);
+  return kExitUsage;
+}
+
+// Output that did not reach its reader is a failure: a full disk, a closed pipe.
+int checked(int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  fmt::print(stderr, "verbena: cannot write the output: {}\n", std::strerror(errno));
+  return code == kExitOk ? kExitFailed : code;
+}
+
+// Takes the command of `verbena run ... -- COMMAND` away, so that no word of it is ever read as an option of ours.
+std::vector<std::string> split_off_command(int argc, const char* const* argv, Request& request) {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (words.front() != "run") return words;
+  const auto dashes = std::find(words.begin(), words.end(), "--");
+  if (dashes == words.end()) return words;
+  request.after_dashes.emplace(dashes + 1, words.end());
+  words.erase(dashes, words.end());
+  return words;
+}
+
+int parse_and_act(int argc, const char* const* argv) {
+  CLI::App tool{"Dependable RDMA datagrams: a software RNIC and managed address handles.", "verbena"};
+  tool.require_subcommand(1);
+  tool.footer(kFooter);
+  Request request;
+  for (auto* add : {add_run, add_demo, add_ping, add_devices, add_gids, add_drops, add_version}) {
+    add(tool, request);
+  }
+  if (argc <= 1) {
+    fmt::print(stderr, "{}", tool.help());
+    return kExitUsage;
+  }
+  try {
+    std::vector<std::string> words = split_off_command(argc, argv, request);
+    std::reverse(words.begin(), words.end());  // as the parser wants them
+    tool.parse(std::move(words));
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", tool.help());
+    return checked(kExitOk);
+  } catch (const CLI::CallForVersion& version) {
+    fmt::print("{}\n", version.what());
+    return checked(kExitOk);
+  } catch (const CLI::ParseError& error) {
+    return explain(tool, error);
+  }
+  return checked(request.action());
+}
+
+}  // namespace
+
+int run_command_line(int argc, const char* const* argv) {
+  try {
+    return parse_and_act(argc, argv);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "verbena: {}\n", error.what());
+    return kExitFailed;
+  }
+}
+
+}  // namespace verbena::cli

@@ -1,0 +1,52 @@
+#include "cli/device_settings.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+#include <CLI/CLI.hpp>
+
+namespace verbena::cli {
+
+void add_device_settings(CLI::App& subcommand, DeviceSettings& settings) {
+  constexpr const char* kGroup = "Software devices";
+  subcommand
+      .add_option("--devices", settings.devices, "Interfaces to make devices of, in this order (VERBENA_DEVICES)")
+      ->type_name("IFACE[,IFACE...]")
+      ->group(kGroup);
+  subcommand
+      .add_option("--impair", settings.impair,
+                  "Lose, duplicate, delay, reorder or corrupt on purpose, by a seed (VERBENA_IMPAIR)")
+      ->type_name("SPEC")
+      ->group(kGroup);
+  subcommand.add_option("--pcap", settings.pcap, "Write each datagram to this file, for Wireshark (VERBENA_PCAP)")
+      ->type_name("FILE")
+      ->group(kGroup);
+  subcommand.add_flag("--no-shm", settings.no_shm, "Use UDP between the processes of this host too (VERBENA_SHM=off)")
+      ->group(kGroup);
+  subcommand.add_option("--log", settings.log, "How much the device tells on stderr (VERBENA_LOG)")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))
+      ->type_name("LEVEL")
+      ->group(kGroup);
+}
+
+Variables to_variables(const DeviceSettings& settings, const std::string& directory) {
+  Variables variables;
+  if (!settings.devices.empty()) variables.emplace_back("VERBENA_DEVICES", settings.devices);
+  if (!settings.impair.empty()) variables.emplace_back("VERBENA_IMPAIR", settings.impair);
+  if (!settings.pcap.empty()) {
+    variables.emplace_back("VERBENA_PCAP", (std::filesystem::path(directory) / settings.pcap).string());
+  }
+  if (settings.no_shm) variables.emplace_back("VERBENA_SHM", "off");
+  if (!settings.log.empty()) variables.emplace_back("VERBENA_LOG", settings.log);
+  return variables;
+}
+
+void apply(const Variables& variables) {
+  for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
+}
+
+void apply(const DeviceSettings& settings) {
+  apply(to_variables(settings, std::filesystem::current_path().string()));
+}
+
+}  // namespace verbena::cli

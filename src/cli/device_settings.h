@@ -1,0 +1,38 @@
+// What the user may say about the software devices on the command line, and the environment variables that carry it:
+// the device in the process reads those, whoever set them.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace verbena::cli {
+
+struct DeviceSettings {
+  std::string devices;  // empty: as the device chooses
+  std::string impair;   // empty: no impairment
+  std::string pcap;     // empty: no capture
+  std::string log;      // empty: the device's default
+  bool no_shm = false;
+};
+
+// Adds --devices, --impair, --pcap, --no-shm and --log. Requires: `settings` outlives `subcommand`.
+void add_device_settings(CLI::App& subcommand, DeviceSettings& settings);
+
+// Name and value, in the order in which they are to be set.
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+// The variables that say the same. A relative capture file is taken from `directory`, for a command may change its own.
+Variables to_variables(const DeviceSettings& settings, const std::string& directory);
+
+// Sets them for this process and those it starts. Call before the first verbs call and the first thread.
+void apply(const Variables& variables);
+
+// As above, for `settings` and the current directory.
+void apply(const DeviceSettings& settings);
+
+}  // namespace verbena::cli

@@ -1,0 +1,29 @@
+// What a GID is good for, in words. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "verbena/gid.h"
+#include "verbena/gid_table.h"
+
+namespace verbena::cli {
+
+// "loopback", "link-local", "unique-local", "private" (IPv4 of RFC 1918), "multicast" or "global".
+std::string_view scope_of(const Gid& gid) noexcept;
+
+// What is known about the port and interface of a GID.
+struct GidSurroundings {
+  bool port_active = false;
+  std::string netdev;      // the interface's name; empty where it is unknown here
+  bool netdev_up = false;  // meaningless where netdev is empty
+};
+
+struct GidRemark {
+  bool usable = false;
+  std::string text;  // "yes", "yes, on this link only", "no: interface eth0 is down", ...
+};
+
+GidRemark remark_on(const GidEntry& entry, const GidSurroundings& surroundings);
+
+}  // namespace verbena::cli
