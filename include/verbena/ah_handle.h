@@ -38,7 +38,7 @@ class VERBENA_API AhHandle {
   bool empty() const noexcept { return binding_ == nullptr; }
   explicit operator bool() const noexcept { return !empty(); }
   // Requires: !empty().
-  const Destination& destination() const noexcept;
+  Destination destination() const noexcept;
   // The current address itself, for code that posts without an AhSender. kUnavailable where there is none now.
   Result<AhLease> lease() const;
   friend bool operator==(const AhHandle& a, const AhHandle& b) noexcept { return a.binding_ == b.binding_; }

@@ -1,8 +1,8 @@
 // Chooses the source GID for a destination. Nobody configures a GID index.
 //
-// By order: family of the destination; interface of the route; the address that the kernel would send from; RoCE v2
-// before v1; scope as the destination's, then global, unique-local, link-local; lowest index. Each step that decided is
-// told in the explanation.
+// By order: family of the destination; interface of the route; RoCE v2 before v1; the address that the kernel would
+// send from; scope as the destination's, then global, unique-local, link-local; lowest index. The explanation tells
+// which of them decided.
 #pragma once
 
 #include <cstdint>

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "verbena/export.h"
@@ -25,8 +26,10 @@ struct GrhView {
   bool ipv4 = false;
 };
 
-// `byte_len` as the completion gives it: payload + 40.
+// `byte_len` as the completion gives it: payload + 40. `is_own` tells the addresses of the receiving port: where both
+// readings hold, the one that was sent to this port is it.
 // Errors: kInvalidArgument where it is neither reading.
-VERBENA_API Result<GrhView> parse_grh(std::span<const std::byte, 40> grh, std::uint32_t byte_len);
+VERBENA_API Result<GrhView> parse_grh(std::span<const std::byte, 40> grh, std::uint32_t byte_len,
+                                      const std::function<bool(const Gid&)>& is_own = {});
 
 }  // namespace verbena

@@ -1,0 +1,18 @@
+#include "verbena/protection_domain.h"
+
+#include <cerrno>
+
+#include "rdma/verbs_error.h"
+
+namespace verbena {
+
+Result<ProtectionDomain> ProtectionDomain::create(const Context& context) {
+  if (!context) return failure(ErrorCode::kInvalidArgument, "a protection domain needs an open device");
+  ibv_pd* domain = ibv_alloc_pd(context.get());
+  if (domain == nullptr) return rdma::verbs_failure("ibv_alloc_pd", "on " + context.name(), errno);
+  return ProtectionDomain(std::make_shared<VerbsObject<ibv_pd>>(domain, ibv_dealloc_pd, "ibv_dealloc_pd",
+                                                                "protection domain on " + context.name(),
+                                                                std::vector<Keeper>{context.keeper()}));
+}
+
+}  // namespace verbena
