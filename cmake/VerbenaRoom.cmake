@@ -2,7 +2,8 @@
 #
 # Makes the static library verbena_NAME from the .cc files of this folder and the folders below it, and the test
 # program NAME_test from the *_test.cc beside them. A room with headers only becomes an INTERFACE library.
-# Each test is known to ctest by its own name, with the label `unit` and those given.
+# Each test is known to ctest by its own name, with the label `unit` and those given. The label `threads` puts the
+# program among those that the target thread-tests builds and CI runs under ThreadSanitizer.
 function(verbena_room name)
   cmake_parse_arguments(ROOM "" "" "DEPENDS;LABELS;TEST_DEPENDS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
@@ -24,5 +25,8 @@ function(verbena_room name)
     target_link_libraries(${name}_test PRIVATE verbena_${name} ${ROOM_TEST_DEPENDS} GTest::gmock GTest::gtest_main)
     gtest_discover_tests(${name}_test TEST_PREFIX ${name}/ PROPERTIES LABELS "unit;${ROOM_LABELS}" TIMEOUT 120
                          DISCOVERY_TIMEOUT 60)
+    if("threads" IN_LIST ROOM_LABELS)
+      set_property(GLOBAL APPEND PROPERTY VERBENA_THREAD_TESTS ${name}_test)
+    endif()
   endif()
 endfunction()

@@ -1,6 +1,7 @@
 // A GID: 16 bytes that name an RDMA port. On RoCEv2 it is the IP address of the port (IPv4 as ::ffff:a.b.c.d).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <compare>
 #include <cstddef>
@@ -22,10 +23,8 @@ struct Gid {
   constexpr bool is_zero() const noexcept { return *this == Gid{}; }
   // ::ffff:a.b.c.d
   constexpr bool is_ipv4_mapped() const noexcept {
-    for (std::size_t i = 0; i < 10; ++i) {
-      if (bytes[i] != 0) return false;
-    }
-    return bytes[10] == 0xff && bytes[11] == 0xff;
+    constexpr std::array<std::uint8_t, 12> kPrefix{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    return std::equal(kPrefix.begin(), kPrefix.end(), bytes.begin());
   }
   // fe80::/10
   constexpr bool is_link_local() const noexcept { return bytes[0] == 0xfe && (bytes[1] & 0xc0) == 0x80; }

@@ -35,6 +35,7 @@ enum class Drop : std::uint8_t {
   kCqOverrun,
   // The receiving host lost it.
   kSocketOverflow,
+  kRingBroken,
   // The sender could not send it.
   kNoRoute,
   kPeerGone,
@@ -54,7 +55,7 @@ inline constexpr std::array<CounterRow, kDropCount> kDropRows{{
     {"none", "packets", Side::kBoth, "Not a drop."},
     {"truncated", "packets", Side::kReceiver, "Shorter than the headers its opcode calls for."},
     {"bad_transport_version", "packets", Side::kReceiver, "BTH transport version other than 0."},
-    {"bad_pad_count", "packets", Side::kReceiver, "Pad count larger than the payload."},
+    {"bad_pad_count", "packets", Side::kReceiver, "Pad count that does not make the payload a multiple of four bytes, or exceeds it."},
     {"unknown_opcode", "packets", Side::kReceiver, "BTH opcode that the specification does not define."},
     {"icrc_mismatch", "packets", Side::kReceiver, "Invariant CRC does not match: damaged on the way or badly built."},
     {"payload_too_long", "packets", Side::kReceiver, "Payload longer than the MTU of the port."},
@@ -76,6 +77,8 @@ inline constexpr std::array<CounterRow, kDropCount> kDropRows{{
      "Completion queue full; the completion was lost. Make it larger or poll more."},
     {"socket_overflow", "packets", Side::kReceiver,
      "The kernel's socket buffer was full. Raise net.core.rmem_max or poll more."},
+    {"ring_broken", "packets", Side::kReceiver,
+     "The ring of a process on this host held what cannot be, and was closed with what it still held."},
     {"no_route", "packets", Side::kSender, "The kernel has no route or neighbour for the destination."},
     {"peer_gone", "packets", Side::kSender, "The destination process on this host has ended."},
     {"peer_stalled", "packets", Side::kSender,

@@ -3,17 +3,22 @@
 
 #include <utility>
 
+#include "transport/fork_set.h"
+
 namespace verbena::transport {
 
 class Fd {
  public:
   Fd() noexcept = default;
   explicit Fd(int fd) noexcept : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  // Also kept in `set`, which outlives this, for as long as it is open.
+  Fd(int fd, ForkSet& set) noexcept : fd_(fd), set_(&set) { set.add(fd); }
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)), set_(std::exchange(other.set_, nullptr)) {}
   Fd& operator=(Fd&& other) noexcept {
     if (this != &other) {
       reset();
       fd_ = std::exchange(other.fd_, -1);
+      set_ = std::exchange(other.set_, nullptr);
     }
     return *this;
   }
@@ -23,11 +28,11 @@ class Fd {
 
   int get() const noexcept { return fd_; }
   explicit operator bool() const noexcept { return fd_ >= 0; }
-  int release() noexcept { return std::exchange(fd_, -1); }
   void reset() noexcept;
 
  private:
   int fd_ = -1;
+  ForkSet* set_ = nullptr;
 };
 
 }  // namespace verbena::transport

@@ -2,8 +2,9 @@
 //
 // A process listens under the name of each slot it holds (host/slot_name.h). To reach a slot, a process connects
 // there, makes sure that its own user listens, and hands over a ring of its own making (host/hello.h): it may write
-// at once, nobody answers. The connection then carries nothing; its end tells each side that the other is gone. One
-// ring a direction and pair of processes, whatever the number of slots they hold.
+// at once, nobody answers. The connection then carries nothing; its end tells each side that the other is gone. What
+// was committed to a ring is still received after its writer's death; what is left in a ring when its reader dies is
+// counted by its writer as kPeerGone.
 //
 //   send()      connects where needed, copies into the peer's ring, rings its doorbell if the peer sleeps
 //   serve()     what comes by descriptor: connections, hellos, counter requests, ends of connections
@@ -12,7 +13,7 @@
 // Sleeping: arm_doorbells(); where it says true, wait for fd(); then serve(), disarm_doorbells(), receive().
 #pragma once
 
-#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -67,7 +68,7 @@ class Exchange {
 
   // Readable when serve() has something to do, which includes a doorbell. Never changes.
   int fd() const noexcept;
-  void serve(Instant now) noexcept;
+  void serve() noexcept;
 
   // All of `batch` is for processes that hold `slot`. One doorbell at most. Holds a spin lock of that slot.
   ExchangeResult send(Slot slot, std::span<const Outgoing> batch, Instant now) noexcept;

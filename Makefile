@@ -1,0 +1,97 @@
+# The front door. Each target installs what it needs (tools/setup), so that a fresh clone needs git and make only.
+#
+#   make demo     two processes exchange datagrams through managed address handles, on the software RNIC
+#   make test     build, then every test of the release tree
+#   make help     the rest
+
+PRESET ?= release
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+PREFIX ?= /usr/local
+DESTDIR ?=
+FUZZ_RUNS ?= 200000
+SOAK_SECONDS ?= 600
+CTEST_ARGS ?=
+
+BUILD := build/$(PRESET)
+TOOL := $(BUILD)/bin/verbena
+
+# The compiler cache needs a home that can be written to; a system user has none.
+ifeq ($(CCACHE_DIR)$(shell test -w "$$HOME" && echo home),)
+export CCACHE_DIR := $(CURDIR)/build/.ccache
+endif
+
+# A step of the front door waits for the one before it; ninja and ctest are parallel within.
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: demo test test-quick build all-targets bench lint format fuzz soak install package docs clean help setup-%
+
+demo: setup-demo products
+	$(TOOL) demo
+
+build: setup-build products
+
+test: setup-test all-targets
+	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) $(CTEST_ARGS)
+
+# The inner loop: what neither builds a network nor takes long.
+test-quick: setup-build all-targets
+	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -LE 'e2e|slow|bench' $(CTEST_ARGS)
+
+bench: setup-bench all-targets
+	tools/bench $(BUILD)
+
+lint: setup-lint
+	tools/lint
+
+format: setup-lint
+	git ls-files '*.h' '*.cc' '*.c' | xargs clang-format -i
+
+fuzz: setup-fuzz
+	tools/fuzz $(FUZZ_RUNS)
+
+soak: setup-test all-targets
+	VERBENA_SOAK_SECONDS=$(SOAK_SECONDS) ctest --test-dir $(BUILD) -V -L soak --timeout $$(( $(SOAK_SECONDS) * 2 + 600 ))
+
+install: setup-build products
+	DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
+
+package: setup-package products
+	cd $(BUILD) && cpack -G DEB
+	@ls -l $(BUILD)/packages/*.deb
+
+# Writes docs/settings.md and docs/drops.md again from the tables in the source.
+docs: setup-build $(BUILD)/build.ninja
+	cmake --build $(BUILD) -j $(JOBS) --target generate-docs
+	tools/generate-docs $(BUILD)
+
+clean:
+	rm -rf build
+
+help:
+	@echo 'make demo        two processes exchange datagrams on the software RNIC; prints latency, rate, directory'
+	@echo 'make test        every test of the release tree        CTEST_ARGS="-R ah/" for some, PRESET=asan-ubsan, tsan'
+	@echo 'make test-quick  the tests of the inner loop'
+	@echo 'make build       build/release/bin/verbena and the libraries'
+	@echo 'make bench       the benchmarks, ratios side by side'
+	@echo 'make lint        format, layers, headers, generated documents, clang-tidy on what changed'
+	@echo 'make format      clang-format on the tree'
+	@echo 'make fuzz        each fuzz target for FUZZ_RUNS executions ($(FUZZ_RUNS))'
+	@echo 'make soak        long runs under traffic, faults and restarts for SOAK_SECONDS ($(SOAK_SECONDS))'
+	@echo 'make install     to PREFIX ($(PREFIX)), under DESTDIR'
+	@echo 'make package     Debian packages in build/release/packages'
+	@echo 'make docs        docs/settings.md and docs/drops.md from the tables'
+	@echo 'make clean       removes build/'
+
+setup-%:
+	@tools/setup $*
+
+# A configuration that failed half-way leaves no build.ninja, and is made again.
+$(BUILD)/build.ninja:
+	cmake --preset $(PRESET)
+
+.PHONY: products
+products: $(BUILD)/build.ninja
+	cmake --build $(BUILD) -j $(JOBS) --target products
+
+all-targets: $(BUILD)/build.ninja
+	cmake --build $(BUILD) -j $(JOBS)

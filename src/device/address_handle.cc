@@ -1,0 +1,35 @@
+#include "device/address_handle.h"
+
+#include "device/rcu.h"
+
+namespace verbena::device {
+
+Result<std::unique_ptr<AddressHandle>> AddressHandle::create(ProtectionDomain& domain,
+                                                             const engine::AddressVector& vector) {
+  Context& context = domain.context();
+  Result<engine::AddressHandle> handle = [&] {
+    const RcuReadSection section;
+    return engine::validate(vector, context.port().snapshot().view(), &domain.engine());
+  }();
+  if (!handle) return tl::make_unexpected(handle.error());
+  if (auto counted = context.count(context.counts().address_handles, context.limits().max_ah, "address handles");
+      !counted) {
+    return tl::make_unexpected(counted.error());
+  }
+  return std::unique_ptr<AddressHandle>(new AddressHandle(domain, *handle));
+}
+
+AddressHandle::AddressHandle(ProtectionDomain& domain, const engine::AddressHandle& handle)
+    : context_(domain.context().shared_from_this()),
+      domain_(domain),
+      handle_(handle),
+      number_(context_->next_handle()) {
+  domain.engine().enter(engine::Resident::kAddressHandle);
+}
+
+AddressHandle::~AddressHandle() {
+  domain_.engine().leave(engine::Resident::kAddressHandle);
+  context_->counts().address_handles.fetch_sub(1, std::memory_order_relaxed);
+}
+
+}  // namespace verbena::device

@@ -1,0 +1,143 @@
+#include "device/completion_queue.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include "device/async_event.h"
+#include "device/log.h"
+#include "device/queue_pair.h"
+
+namespace verbena::device {
+
+Result<std::unique_ptr<CompletionQueue>> CompletionQueue::create(Context& context, std::uint32_t capacity,
+                                                                 EventChannel* channel, std::uint64_t element) {
+  if (capacity == 0 || capacity > context.limits().max_cqe) {
+    return failure(ErrorCode::kInvalidArgument,
+                   fmt::format("{}: a completion queue of {} entries; 1 to {} are possible", context.device().name(),
+                               capacity, context.limits().max_cqe),
+                   EINVAL);
+  }
+  if (auto counted = context.count(context.counts().completion_queues, context.limits().max_cq, "completion queues");
+      !counted) {
+    return tl::make_unexpected(counted.error());
+  }
+  try {
+    return std::unique_ptr<CompletionQueue>(new CompletionQueue(context, capacity, channel, element));
+  } catch (const std::bad_alloc&) {
+    context.counts().completion_queues.fetch_sub(1, std::memory_order_relaxed);
+    return failure(ErrorCode::kExhausted, fmt::format("no memory for a completion queue of {} entries", capacity),
+                   ENOMEM);
+  }
+}
+
+CompletionQueue::CompletionQueue(Context& context, std::uint32_t capacity, EventChannel* channel, std::uint64_t element)
+    : context_(context.shared_from_this()),
+      channel_(channel),
+      element_(element),
+      handle_(context.next_handle()),
+      queue_(capacity) {}
+
+CompletionQueue::~CompletionQueue() {
+  context_->counts().completion_queues.fetch_sub(1, std::memory_order_relaxed);
+  if (!context_->alive()) return;
+  context_->runtime().forget(*this);
+  purge_events();
+}
+
+std::uint32_t CompletionQueue::capacity() const noexcept {
+  const std::lock_guard guard(lock_);
+  return queue_.capacity();
+}
+
+int CompletionQueue::poll(std::span<Completion> into) noexcept {
+  // Two tries: what is there, then what comes in by looking for it.
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    // Acquire: partner of the release in push(). A stale false costs one more poll of the caller's.
+    if (maybe_full_.load(std::memory_order_acquire)) {
+      const std::lock_guard guard(lock_);
+      const auto count = queue_.poll(into);
+      if (queue_.empty() && !queue_.overrun()) maybe_full_.store(false, std::memory_order_relaxed);
+      if (count > 0) return static_cast<int>(count);
+      if (queue_.overrun()) return -EIO;
+    }
+    if (attempt == 0) {
+      if (!context_->alive()) return -Context::refuse_child();
+      context_->runtime().on_empty_poll(into.size());
+    }
+  }
+  return 0;
+}
+
+void CompletionQueue::arm(engine::CompletionQueue::Arm arm) noexcept {
+  {
+    const std::lock_guard guard(lock_);
+    queue_.arm(arm);
+  }
+  context_->runtime().on_arm();
+}
+
+Status CompletionQueue::resize(std::uint32_t capacity) {
+  if (capacity > context_->limits().max_cqe) {
+    return failure(
+        ErrorCode::kInvalidArgument,
+        fmt::format("a completion queue of {} entries; 1 to {} are possible", capacity, context_->limits().max_cqe),
+        EINVAL);
+  }
+  const std::lock_guard guard(lock_);
+  return queue_.resize(capacity);
+}
+
+void CompletionQueue::purge_events() noexcept {
+  if (channel_ != nullptr) channel_->purge(element_);
+  context_->async_events().purge(element_);
+}
+
+bool CompletionQueue::push(const Completion& completion) noexcept {
+  engine::CompletionQueue::Pushed pushed;
+  bool first_loss = false;
+  {
+    const std::lock_guard guard(lock_);
+    const bool overrun_before = queue_.overrun();
+    pushed = queue_.push(completion);
+    first_loss = !overrun_before && queue_.overrun();
+    maybe_full_.store(true, std::memory_order_release);
+  }
+  if (pushed.notify && channel_ != nullptr) channel_->push({element_, 0});
+  if (first_loss) raise_overrun();
+  return pushed.stored;
+}
+
+void CompletionQueue::raise_overrun() noexcept {
+  log().error("{}: a completion queue of {} entries was overrun; its queue pairs go to the error state",
+              context_->device().name(), queue_.capacity());
+  context_->async_events().push({element_, static_cast<std::uint32_t>(AsyncEvent::kCqError)});
+  context_->runtime().report_overrun(*this);
+}
+
+void CompletionQueue::attach(QueuePair& queue_pair) {
+  const std::lock_guard guard(attached_mutex_);
+  attached_.push_back(&queue_pair);
+  users_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void CompletionQueue::detach(QueuePair& queue_pair) noexcept {
+  const std::lock_guard guard(attached_mutex_);
+  const auto found = std::find(attached_.begin(), attached_.end(), &queue_pair);
+  if (found == attached_.end()) return;
+  attached_.erase(found);
+  users_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void CompletionQueue::remove_of(Qpn qpn) noexcept {
+  const std::lock_guard guard(lock_);
+  queue_.remove_of(qpn);
+}
+
+void CompletionQueue::fail_queue_pairs() noexcept {
+  const std::lock_guard guard(attached_mutex_);
+  for (auto* queue_pair : attached_) queue_pair->fail();
+}
+
+}  // namespace verbena::device

@@ -1,0 +1,75 @@
+// A completion queue of a context: the engine's, with a lock, a channel, and the queue pairs attached to it.
+//
+// Thread-safety: all calls from any thread; destruction needs that nobody else uses it.
+// Ownership:     keeps the context alive; the channel must outlive it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "device/context.h"
+#include "device/event_channel.h"
+#include "device/spin_lock.h"
+#include "engine/completion_queue.h"
+
+namespace verbena::device {
+
+using engine::Completion;
+
+class QueuePair;
+
+class CompletionQueue final : public engine::CompletionSink {
+ public:
+  // `capacity`: 1 to max_cqe, else EINVAL. `channel` nullptr: no events. `element` names it in events.
+  static Result<std::unique_ptr<CompletionQueue>> create(Context& context, std::uint32_t capacity,
+                                                         EventChannel* channel, std::uint64_t element);
+  ~CompletionQueue();
+  CompletionQueue(const CompletionQueue&) = delete;
+  CompletionQueue& operator=(const CompletionQueue&) = delete;
+
+  Context& context() noexcept { return *context_; }
+  std::uint32_t handle() const noexcept { return handle_; }
+  std::uint32_t capacity() const noexcept;
+
+  // Moves completions to the front of `into`; takes in what has arrived where there are none. How many, or a negative
+  // errno: -ENODEV in a child of fork, -EIO after an overrun once all that was kept has been told.
+  int poll(std::span<Completion> into) noexcept;
+  void arm(engine::CompletionQueue::Arm arm) noexcept;
+  Status resize(std::uint32_t capacity);
+
+  // EBUSY while queue pairs are attached: then it must not be destroyed.
+  bool in_use() const noexcept { return users_.load(std::memory_order_relaxed) != 0; }
+  // Throws away the events of it that nobody has taken.
+  void purge_events() noexcept;
+
+  bool push(const Completion& completion) noexcept override;
+
+  // For queue pairs.
+  void attach(QueuePair& queue_pair);
+  void detach(QueuePair& queue_pair) noexcept;
+  void remove_of(Qpn qpn) noexcept;
+  void fail_queue_pairs() noexcept;
+
+ private:
+  CompletionQueue(Context& context, std::uint32_t capacity, EventChannel* channel, std::uint64_t element);
+  void raise_overrun() noexcept;
+
+  const std::shared_ptr<Context> context_;
+  EventChannel* const channel_;
+  const std::uint64_t element_;
+  const std::uint32_t handle_;
+
+  mutable SpinLock lock_;
+  engine::CompletionQueue queue_;        // guarded by lock_
+  std::atomic<bool> maybe_full_{false};  // something was pushed since the last empty poll; release with lock_
+
+  std::mutex attached_mutex_;
+  std::vector<QueuePair*> attached_;  // guarded by attached_mutex_; once for each side
+  std::atomic<std::uint32_t> users_{0};
+};
+
+}  // namespace verbena::device

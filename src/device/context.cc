@@ -1,0 +1,111 @@
+#include "device/context.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include "device/log.h"
+#include "device/queue_pair.h"
+#include "device/rcu.h"
+
+namespace verbena::device {
+namespace {
+
+engine::KeySeed random_seed() noexcept {
+  engine::KeySeed seed{};
+  auto* at = reinterpret_cast<char*>(&seed);
+  std::size_t done = 0;
+  while (done < sizeof seed) {
+    const auto got = getrandom(at + done, sizeof seed - done, 0);
+    if (got > 0) done += static_cast<std::size_t>(got);
+  }
+  return seed;
+}
+
+engine::Limits limits_of_device() noexcept {
+  engine::Limits limits;
+  limits.gid_table_length = GidTable::kLength;
+  return limits;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Context>> Context::open(const Device& device) {
+  auto runtime = Runtime::acquire();
+  if (!runtime) return tl::make_unexpected(runtime.error());
+  auto port = (*runtime)->open_port(device);
+  if (!port) return tl::make_unexpected(port.error());
+  auto events = EventChannel::open(EventChannel::Form::kAsync);
+  if (!events) return tl::make_unexpected(events.error());
+  return std::shared_ptr<Context>(new Context(std::move(*runtime), **port, std::move(*events)));
+}
+
+Context::Context(std::shared_ptr<Runtime> runtime, Port& port, std::unique_ptr<EventChannel> events)
+    : runtime_(std::move(runtime)),
+      port_(port),
+      limits_(limits_of_device()),
+      async_events_(std::move(events)),
+      memory_(limits_.max_mr, random_seed()) {
+  port_.attach(*async_events_);
+}
+
+Context::~Context() {
+  close();
+}
+
+void Context::close() noexcept {
+  if (!alive()) return;
+  const std::lock_guard guard(mutex_);
+  if (closed_) return;
+  closed_ = true;
+  port_.detach(*async_events_);
+  for (auto* queue_pair : queue_pairs_) queue_pair->disconnect();
+  queue_pairs_.clear();
+}
+
+int Context::refuse_child() noexcept {
+  static std::atomic<bool> said{false};
+  if (!said.exchange(true)) {
+    log().error(
+        "this process is the child of a fork and uses an RDMA device that its parent opened; refused. Open the device "
+        "again here with ibv_open_device()");
+  }
+  return ENODEV;
+}
+
+Result<MemoryKey> Context::add_region(engine::MemoryRegion& region) {
+  const std::lock_guard guard(memory_mutex_);
+  return memory_.insert(region);
+}
+
+void Context::remove_region(MemoryKey key) noexcept {
+  {
+    const std::lock_guard guard(memory_mutex_);
+    memory_.remove(key);
+  }
+  wait_for_readers();
+}
+
+Status Context::count(std::atomic<std::uint32_t>& counter, std::uint32_t limit, const char* what) const {
+  if (counter.fetch_add(1, std::memory_order_relaxed) < limit) return {};
+  counter.fetch_sub(1, std::memory_order_relaxed);
+  return failure(ErrorCode::kExhausted, fmt::format("{}: all {} {} are in use", port_.device().name(), limit, what),
+                 ENOMEM);
+}
+
+void Context::enlist(QueuePair& queue_pair) {
+  const std::lock_guard guard(mutex_);
+  queue_pairs_.push_back(&queue_pair);
+}
+
+void Context::discharge(QueuePair& queue_pair) noexcept {
+  const std::lock_guard guard(mutex_);
+  const auto found = std::find(queue_pairs_.begin(), queue_pairs_.end(), &queue_pair);
+  if (found == queue_pairs_.end()) return;
+  *found = queue_pairs_.back();
+  queue_pairs_.pop_back();
+}
+
+}  // namespace verbena::device

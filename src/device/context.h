@@ -1,0 +1,88 @@
+// An opened device: what ibv_open_device gives, and the owner of what is made in it.
+//
+// Thread-safety: all calls from any thread.
+// Ownership:     shared by every object made in it, so that an object that the application forgot stays harmless
+//                after close().
+// Errors:        every creation answers with an Error whose system_errno is what verbs returns, and whose message says
+//                why in words.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "device/device.h"
+#include "device/event_channel.h"
+#include "device/port.h"
+#include "device/runtime.h"
+#include "engine/limits.h"
+#include "engine/memory_table.h"
+#include "verbena/result.h"
+
+namespace verbena::device {
+
+class QueuePair;
+
+class Context : public std::enable_shared_from_this<Context> {
+ public:
+  static Result<std::shared_ptr<Context>> open(const Device& device);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  // From here on nothing arrives for what was made in it.
+  void close() noexcept;
+
+  // False in a child of the process that opened it; every call that acts then fails with refuse_child().
+  bool alive() const noexcept { return runtime_->alive(); }
+  // Says once in the log what is wrong; ENODEV.
+  static int refuse_child() noexcept;
+
+  const Device& device() const noexcept { return port_.device(); }
+  Port& port() noexcept { return port_; }
+  Runtime& runtime() noexcept { return *runtime_; }
+  const engine::Limits& limits() const noexcept { return limits_; }
+  EventChannel& async_events() noexcept { return *async_events_; }
+
+  // Memory regions; the writer's lock is inside.
+  const engine::MemoryTable& memory() const noexcept { return memory_; }
+  Result<MemoryKey> add_region(engine::MemoryRegion& region);
+  // The region is out of sight of every look-up when this returns.
+  void remove_region(MemoryKey key) noexcept;
+
+  // One more, or kExhausted with ENOMEM that names the limit.
+  Status count(std::atomic<std::uint32_t>& counter, std::uint32_t limit, const char* what) const;
+
+  struct Counts {
+    std::atomic<std::uint32_t> protection_domains{0};
+    std::atomic<std::uint32_t> address_handles{0};
+    std::atomic<std::uint32_t> completion_queues{0};
+    std::atomic<std::uint32_t> shared_receive_queues{0};
+    std::atomic<std::uint32_t> queue_pairs{0};
+  };
+  Counts& counts() noexcept { return counts_; }
+  std::uint32_t next_handle() noexcept { return handles_.fetch_add(1, std::memory_order_relaxed); }
+
+  void enlist(QueuePair& queue_pair);
+  void discharge(QueuePair& queue_pair) noexcept;
+
+ private:
+  Context(std::shared_ptr<Runtime> runtime, Port& port, std::unique_ptr<EventChannel> events);
+
+  const std::shared_ptr<Runtime> runtime_;
+  Port& port_;
+  const engine::Limits limits_;
+  const std::unique_ptr<EventChannel> async_events_;
+  std::mutex memory_mutex_;
+  engine::MemoryTable memory_;  // written under memory_mutex_
+  Counts counts_;
+  std::atomic<std::uint32_t> handles_{1};
+  std::mutex mutex_;
+  bool closed_ = false;                  // guarded by mutex_
+  std::vector<QueuePair*> queue_pairs_;  // guarded by mutex_
+};
+
+}  // namespace verbena::device

@@ -1,0 +1,89 @@
+#include "device/inbound.h"
+
+#include <array>
+
+#include "device/clock.h"
+#include "device/queue_pair.h"
+#include "wire/icrc.h"
+#include "wire/network_header.h"
+
+namespace verbena::device {
+
+void Inbound::deliver(const transport::Incoming& datagram, Port* through) noexcept {
+  Arrival arrival{.datagram = datagram, .packet = {}, .udp_payload_size = datagram.bytes.size(), .port = through};
+  if (!datagram.has_icrc) arrival.udp_payload_size += wire::kIcrcSize;
+  if (tap_ != nullptr) record(arrival);
+  Drop drop = check(arrival);
+  if (drop == Drop::kNone) {
+    const Qpn destination = arrival.packet.bth.destination_qpn;
+    if (destination.is_multicast()) {
+      drop = deliver_group(arrival, through);
+    } else if (exchange_.owns(destination.slot())) {
+      drop = deliver_unicast(arrival, through);
+    } else {
+      drop = hand_over(arrival);
+    }
+  }
+  if (drop != Drop::kNone) (arrival.port == nullptr ? host_counters_ : arrival.port->counters()).count(drop);
+}
+
+Drop Inbound::check(Arrival& arrival) const noexcept {
+  const auto& [envelope, bytes, has_icrc] = arrival.datagram;
+  const Drop drop = wire::decode_packet(bytes, has_icrc, arrival.packet);
+  if (drop != Drop::kNone || !has_icrc) return drop;
+  const wire::NetworkHeader header(envelope, bytes.size());
+  const auto icrc = wire::is_ipv4(envelope) ? wire::verify_icrc_of_unknown_id(header.bytes(), bytes)
+                                            : wire::verify_icrc(header.bytes(), bytes);
+  return icrc.is_good() ? Drop::kNone : Drop::kIcrcMismatch;
+}
+
+Drop Inbound::deliver_unicast(Arrival& arrival, const Port* through) noexcept {
+  auto* queue_pair = queue_pairs_.find(arrival.packet.bth.destination_qpn);
+  if (queue_pair == nullptr) return Drop::kUnknownQpn;
+  Port& port = queue_pair->port();
+  const bool ours =
+      through == nullptr ? port.snapshot().gids.contains(arrival.datagram.envelope.destination) : through == &port;
+  if (!ours) return Drop::kUnknownDestination;
+  arrival.port = &port;
+  return queue_pair->receive(arrival.packet, arrival.datagram.envelope, arrival.udp_payload_size);
+}
+
+Drop Inbound::deliver_group(Arrival& arrival, const Port* through) noexcept {
+  const auto* groups = groups_.load(std::memory_order_acquire);  // partner: the release store in Runtime
+  Drop result = Drop::kNotAttached;
+  for (const Qpn member : groups->members(arrival.datagram.envelope.destination)) {
+    auto* queue_pair = queue_pairs_.find(member);
+    if (queue_pair == nullptr || (through != nullptr && through != &queue_pair->port())) continue;
+    arrival.port = &queue_pair->port();
+    const Drop drop = queue_pair->receive(arrival.packet, arrival.datagram.envelope, arrival.udp_payload_size);
+    if (drop != Drop::kNone) arrival.port->counters().count(drop);
+    result = Drop::kNone;
+  }
+  return result;
+}
+
+Drop Inbound::hand_over(const Arrival& arrival) noexcept {
+  const std::array<transport::ConstBytes, 1> parts{arrival.datagram.bytes};
+  const Slot slot = arrival.packet.bth.destination_qpn.slot();
+  const transport::Outgoing onward{.envelope = &arrival.datagram.envelope,
+                                   .parts = parts,
+                                   .size = static_cast<std::uint32_t>(arrival.datagram.bytes.size()),
+                                   .slot = slot,
+                                   .has_icrc = arrival.datagram.has_icrc,
+                                   .network_header = {}};
+  // A datagram from another process' ring that is not for us was sent to a slot that changed hands: no second hop.
+  if (slot == Slot{} || arrival.port == nullptr) return Drop::kUnknownQpn;
+  const auto result = exchange_.send(slot, std::span(&onward, 1), now());
+  if (result.reach == transport::Reach::kAbsent) return Drop::kUnknownQpn;
+  if (result.reach == transport::Reach::kForeign || result.sent.taken == 0) return Drop::kHandOverFailed;
+  arrival.port->counters().add(Traffic::kHandedOver, 1);
+  return Drop::kNone;
+}
+
+void Inbound::record(const Arrival& arrival) noexcept {
+  const wire::NetworkHeader header(arrival.datagram.envelope, arrival.datagram.bytes.size());
+  const std::array<transport::ConstBytes, 1> parts{arrival.datagram.bytes};
+  tap_->write(transport::Direction::kIn, header.bytes(), parts, wall_clock_ns());
+}
+
+}  // namespace verbena::device

@@ -1,0 +1,70 @@
+// From an arrived datagram to the queue pair it is for: decode, check, find, deliver; or hand over to the process that
+// has the queue pair; or a named drop.
+//
+//   on_datagram ─> decode ─> multicast? ──> every attached queue pair of the port
+//                       └──> our slot? ───> the queue pair
+//                       └──> other slot ──> the exchange (UDP brought it to the wrong process)
+//
+// Thread-safety: any thread inside an RCU read section.
+// Ownership:     keeps references to parts of the runtime.
+#pragma once
+
+#include <atomic>
+
+#include "base/drop.h"
+#include "device/device_counters.h"
+#include "device/port.h"
+#include "device/qp_table.h"
+#include "engine/multicast_table.h"
+#include "transport/datagram.h"
+#include "transport/shm/exchange.h"
+#include "transport/tap/tap.h"
+#include "wire/packet.h"
+
+namespace verbena::device {
+
+class Inbound final : public transport::Receiver {
+ public:
+  Inbound(transport::Exchange& exchange, const QpTable& queue_pairs,
+          const std::atomic<const engine::MulticastTable*>& groups, DeviceCounters& host_counters,
+          transport::Tap* tap) noexcept
+      : exchange_(exchange), queue_pairs_(queue_pairs), groups_(groups), host_counters_(host_counters), tap_(tap) {}
+
+  // From shared memory.
+  void on_datagram(const transport::Incoming& datagram) noexcept override { deliver(datagram, nullptr); }
+  // From a UDP port of `through`.
+  void deliver(const transport::Incoming& datagram, Port* through) noexcept;
+
+ private:
+  struct Arrival {
+    const transport::Incoming& datagram;
+    wire::Packet packet;
+    std::size_t udp_payload_size = 0;  // with ICRC, there or not
+    Port* port = nullptr;              // whose counters count it; nullptr where no port is known
+  };
+
+  Drop check(Arrival& arrival) const noexcept;
+  Drop deliver_unicast(Arrival& arrival, const Port* through) noexcept;
+  Drop deliver_group(Arrival& arrival, const Port* through) noexcept;
+  Drop hand_over(const Arrival& arrival) noexcept;
+  void record(const Arrival& arrival) noexcept;
+
+  transport::Exchange& exchange_;
+  const QpTable& queue_pairs_;
+  const std::atomic<const engine::MulticastTable*>& groups_;
+  DeviceCounters& host_counters_;
+  transport::Tap* const tap_;
+};
+
+// Gives the datagrams of one port's UDP to the common inbound path, with their port.
+class PortReceiver final : public transport::Receiver {
+ public:
+  PortReceiver(Inbound& inbound, Port& port) noexcept : inbound_(inbound), port_(port) {}
+  void on_datagram(const transport::Incoming& datagram) noexcept override { inbound_.deliver(datagram, &port_); }
+
+ private:
+  Inbound& inbound_;
+  Port& port_;
+};
+
+}  // namespace verbena::device

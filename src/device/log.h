@@ -1,0 +1,23 @@
+// What the RNIC tells its user: to standard error, as VERBENA_LOG says. Never on the data path of a packet that goes
+// well.
+//
+// Thread-safety: all calls from any thread.
+#pragma once
+
+#include <string_view>
+
+#include <spdlog/spdlog.h>
+
+#include "verbena/result.h"
+
+namespace verbena::device {
+
+spdlog::logger& log() noexcept;
+
+// `level`: one of those of VERBENA_LOG.
+void set_log_level(std::string_view level) noexcept;
+
+// Writes the error's sentence at level info (a program may probe on purpose) and returns its errno.
+int report(const Error& error) noexcept;
+
+}  // namespace verbena::device

@@ -1,0 +1,99 @@
+// The one port of a device in this process: its GID table, its state, and the UDP ports of its addresses. It follows
+// the interface, and tells the contexts on it what changed.
+//
+// Thread-safety: snapshot() inside an RCU read section, copy() anywhere. follow() and the multicast calls: under the
+//                runtime's control lock. The event calls: any thread.
+// Ownership:     owns its UDP ports; those of addresses that went are freed after a grace period.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "device/device.h"
+#include "device/device_counters.h"
+#include "device/event_channel.h"
+#include "device/gid_table.h"
+#include "engine/port_view.h"
+#include "transport/datagram.h"
+#include "transport/udp/udp_port.h"
+#include "verbena/result.h"
+
+namespace verbena::device {
+
+// The numbers of enum ibv_event_type that a port can raise.
+enum class PortEvent : std::uint32_t { kActive = 9, kError = 10, kGidChange = 18 };
+
+inline constexpr std::uint8_t kPortNumber = 1;
+
+struct PortSnapshot {
+  bool up = false;
+  bool present = true;              // the interface exists
+  std::uint32_t interface_mtu = 0;  // bytes
+  std::uint32_t mtu = 256;          // bytes of payload a packet
+  GidTable gids;
+
+  engine::PortView view() const noexcept {
+    return {.number = kPortNumber, .link_layer = engine::LinkLayer::kEthernet, .mtu = mtu, .gids = gids.entries()};
+  }
+};
+
+class Port {
+ public:
+  Port(const Device& device, DeviceCounters counters, bool use_udp);
+  ~Port();
+  Port(const Port&) = delete;
+  Port& operator=(const Port&) = delete;
+
+  const Device& device() const noexcept { return device_; }
+  DeviceCounters& counters() noexcept { return counters_; }
+
+  // Acquire: partner of the release store in follow(). Requires: an RCU read section around all use.
+  const PortSnapshot& snapshot() const noexcept { return *snapshot_.load(std::memory_order_acquire); }
+  PortSnapshot copy() const;
+  // The name of the interface now; it may have been renamed.
+  std::string interface_name() const;
+
+  struct Change {
+    bool routes = false;                                       // UDP ports came or went
+    std::vector<std::unique_ptr<transport::UdpPort>> retired;  // to be freed after a grace period
+  };
+  // Takes over what the interface is now; nullptr where it is gone. Raises events. Where an address cannot be opened,
+  // `refusal` says why (the last one).
+  Change follow(const Interface* interface, Status& refusal);
+
+  std::vector<transport::UdpPort*> udp_ports() const;
+
+  // A group that at least one queue pair here is attached to.
+  Status join(const Gid& group);
+  void leave(const Gid& group);
+
+  // Contexts that want to hear of events.
+  void attach(EventChannel& channel);
+  void detach(EventChannel& channel);
+
+  void abandon() noexcept;  // in the child of a fork
+
+ private:
+  void raise(PortEvent event);
+  bool open_udp(const Gid& address, Status& refusal);
+  transport::UdpPort* udp_port_for_group(const Gid& group) const;
+
+  const Device& device_;
+  DeviceCounters counters_;
+  const bool use_udp_;
+  std::atomic<const PortSnapshot*> snapshot_;
+
+  // Control lock of the runtime.
+  std::map<Gid, std::unique_ptr<transport::UdpPort>> udp_;
+  std::map<Gid, transport::UdpPort*> groups_;  // joined, through which port; nullptr: through none at present
+
+  mutable std::mutex mutex_;
+  std::vector<EventChannel*> listeners_;  // guarded by mutex_
+  std::string interface_name_;            // guarded by mutex_
+};
+
+}  // namespace verbena::device

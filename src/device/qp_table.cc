@@ -1,0 +1,44 @@
+#include "device/qp_table.h"
+
+namespace verbena::device {
+
+void QpTable::add_slot(Slot slot) {
+  auto numbers = std::make_unique<Numbers>(slot);
+  const std::lock_guard guard(mutex_);
+  slots_[slot.value()].store(numbers.get(), std::memory_order_release);
+  owned_.push_back(std::move(numbers));
+}
+
+bool QpTable::reserve(Qpn& qpn) noexcept {
+  const std::lock_guard guard(mutex_);
+  for (const auto& numbers : owned_) {
+    if (numbers->count >= Qpn::kPerSlot - kFirstIndex) continue;
+    while (numbers->taken[numbers->next])
+      numbers->next = numbers->next + 1 == Qpn::kPerSlot ? kFirstIndex : numbers->next + 1;
+    qpn = Qpn(numbers->slot, static_cast<std::uint16_t>(numbers->next));
+    numbers->taken[numbers->next] = true;
+    numbers->next = numbers->next + 1 == Qpn::kPerSlot ? kFirstIndex : numbers->next + 1;
+    ++numbers->count;
+    return true;
+  }
+  return false;
+}
+
+void QpTable::publish(Qpn qpn, QueuePair& queue_pair) noexcept {
+  auto* numbers = slots_[qpn.slot().value()].load(std::memory_order_relaxed);
+  numbers->entries[qpn.index()].store(&queue_pair, std::memory_order_release);
+}
+
+void QpTable::unpublish(Qpn qpn) noexcept {
+  auto* numbers = slots_[qpn.slot().value()].load(std::memory_order_relaxed);
+  numbers->entries[qpn.index()].store(nullptr, std::memory_order_relaxed);
+}
+
+void QpTable::release(Qpn qpn) noexcept {
+  const std::lock_guard guard(mutex_);
+  auto* numbers = slots_[qpn.slot().value()].load(std::memory_order_relaxed);
+  numbers->taken[qpn.index()] = false;
+  --numbers->count;
+}
+
+}  // namespace verbena::device

@@ -1,0 +1,263 @@
+#include "device/queue_pair.h"
+
+#include <array>
+#include <cerrno>
+#include <new>
+
+#include <fmt/format.h>
+
+#include "device/async_event.h"
+#include "device/clock.h"
+#include "device/log.h"
+#include "device/privilege.h"
+#include "device/rcu.h"
+#include "wire/source_port.h"
+
+namespace verbena::device {
+namespace {
+
+constexpr std::size_t kBatch = 16;
+constexpr std::uint32_t kPrivilegedQkey = 0x80000000;
+
+// Where one thread's packets lie between the engine and the transport. Kept because filling it anew costs more than
+// the packets.
+struct Scratch {
+  std::array<engine::Transmit, kBatch> packets;
+  std::array<transport::Outgoing, kBatch> outgoing;
+};
+
+Scratch& scratch() {
+  static thread_local const auto kept = std::make_unique<Scratch>();
+  return *kept;
+}
+
+Status check_init(const Context& context, const QpInit& init) {
+  const auto& limits = context.limits();
+  const auto& wanted = init.capabilities;
+  const auto refuse = [&context](std::string_view what, std::uint32_t value, std::uint32_t limit) {
+    return failure(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{}: a queue pair with {} {}; up to {} are possible", context.device().name(), what, value, limit),
+        EINVAL);
+  };
+  if (init.send_queue == nullptr || init.receive_queue == nullptr) {
+    return failure(ErrorCode::kInvalidArgument, "a queue pair needs a completion queue for each side", EINVAL);
+  }
+  if (wanted.max_send_wr > limits.max_qp_wr) return refuse("max_send_wr", wanted.max_send_wr, limits.max_qp_wr);
+  if (wanted.max_recv_wr > limits.max_qp_wr) return refuse("max_recv_wr", wanted.max_recv_wr, limits.max_qp_wr);
+  if (wanted.max_send_sge > limits.max_sge) return refuse("max_send_sge", wanted.max_send_sge, limits.max_sge);
+  if (wanted.max_recv_sge > limits.max_sge) return refuse("max_recv_sge", wanted.max_recv_sge, limits.max_sge);
+  if (wanted.max_inline_data > limits.max_inline) {
+    return refuse("max_inline_data", wanted.max_inline_data, limits.max_inline);
+  }
+  if (init.type != QpType::kUd) {
+    return failure(ErrorCode::kUnsupported,
+                   fmt::format("{}: queue pairs of type {} are not there yet; UD is", context.device().name(),
+                               engine::name_of(init.type)),
+                   EOPNOTSUPP);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<QueuePair>> QueuePair::create(ProtectionDomain& domain, const QpInit& init) {
+  Context& context = domain.context();
+  if (auto checked = check_init(context, init); !checked) return tl::make_unexpected(checked.error());
+  if (auto counted = context.count(context.counts().queue_pairs, context.limits().max_qp, "queue pairs"); !counted) {
+    return tl::make_unexpected(counted.error());
+  }
+  auto qpn = context.runtime().reserve_qpn();
+  if (!qpn) {
+    context.counts().queue_pairs.fetch_sub(1, std::memory_order_relaxed);
+    return tl::make_unexpected(qpn.error());
+  }
+  try {
+    std::unique_ptr<QueuePair> made(new QueuePair(domain, init, *qpn));
+    context.runtime().queue_pairs().publish(*qpn, *made);
+    return made;
+  } catch (const std::bad_alloc&) {
+    context.runtime().queue_pairs().release(*qpn);
+    context.counts().queue_pairs.fetch_sub(1, std::memory_order_relaxed);
+    return failure(ErrorCode::kExhausted,
+                   fmt::format("no memory for a queue pair with {} sends and {} receives",
+                               init.capabilities.max_send_wr, init.capabilities.max_recv_wr),
+                   ENOMEM);
+  }
+}
+
+QueuePair::QueuePair(ProtectionDomain& domain, const QpInit& init, Qpn qpn)
+    : context_(domain.context().shared_from_this()),
+      domain_(domain),
+      send_queue_(init.send_queue),
+      receive_queue_(init.receive_queue),
+      shared_receives_(init.shared_receives),
+      element_(init.element),
+      handle_(context_->next_handle()),
+      signal_all_(init.signal_all),
+      engine_({.qpn = qpn,
+               .type = init.type,
+               .domain = &domain.engine(),
+               .memory = &context_->memory(),
+               .send_completions = init.send_queue,
+               .receive_completions = init.receive_queue,
+               .shared_receives = init.shared_receives,
+               .capabilities = init.capabilities,
+               .signal_all = init.signal_all}) {
+  engine_.set_source_port(wire::source_port_of_qpn(qpn));
+  context_->enlist(*this);
+  send_queue_->attach(*this);
+  receive_queue_->attach(*this);
+  if (shared_receives_ != nullptr) shared_receives_->attach();
+  domain_.engine().enter(engine::Resident::kQueuePair);
+}
+
+QueuePair::~QueuePair() {
+  send_queue_->detach(*this);
+  receive_queue_->detach(*this);
+  if (shared_receives_ != nullptr) shared_receives_->detach();
+  domain_.engine().leave(engine::Resident::kQueuePair);
+  context_->counts().queue_pairs.fetch_sub(1, std::memory_order_relaxed);
+  if (!context_->alive()) return;
+  context_->discharge(*this);
+  disconnect();
+  wait_for_readers();  // packets on their way into it
+  context_->runtime().queue_pairs().release(qpn());
+  send_queue_->remove_of(qpn());
+  receive_queue_->remove_of(qpn());
+  purge_events();
+}
+
+void QueuePair::disconnect() noexcept {
+  if (!std::exchange(connected_, false)) return;
+  context_->runtime().queue_pairs().unpublish(qpn());
+  context_->runtime().remove_pending(*this);
+}
+
+Status QueuePair::check_qkey(const QpAttributes& attributes, engine::AttrMask mask) const {
+  if ((mask & engine::kAttrQkey) == 0 || (attributes.qkey & kPrivilegedQkey) == 0 || may_use_raw_network()) return {};
+  return failure(ErrorCode::kPermission,
+                 fmt::format("Q_Key {:#010x} has its high bit set, which needs CAP_NET_RAW; take one below 0x80000000",
+                             attributes.qkey),
+                 EPERM);
+}
+
+Status QueuePair::modify(const QpAttributes& attributes, engine::AttrMask mask) {
+  if (auto checked = check_qkey(attributes, mask); !checked) return checked;
+  const PortSnapshot snapshot = port().copy();
+  Status result;
+  {
+    const std::scoped_lock both(send_lock_, receive_lock_);
+    result = engine_.modify(attributes, mask, snapshot.view());
+    if (result && engine_.state() == QpState::kReadyToSend) {
+      const RcuReadSection section;
+      transmit(now());  // what waited in SQD
+    }
+  }
+  if (result && (mask & engine::kAttrState) != 0 && attributes.state == QpState::kReset) {
+    send_queue_->remove_of(qpn());
+    receive_queue_->remove_of(qpn());
+  }
+  tell_events();
+  return result;
+}
+
+QpAttributes QueuePair::query() noexcept {
+  const std::scoped_lock both(send_lock_, receive_lock_);
+  return engine_.query();
+}
+
+void QueuePair::fail() noexcept {
+  {
+    const std::scoped_lock both(send_lock_, receive_lock_);
+    engine_.fail();
+  }
+  tell_events();
+}
+
+void QueuePair::tell_events() noexcept {
+  while (const auto event = engine_.poll_event()) {
+    context_->async_events().push({element_, static_cast<std::uint32_t>(*event)});
+  }
+}
+
+// --- sending
+
+void QueuePair::finish_posting() noexcept {
+  if (!context_->alive()) return;
+  const RcuReadSection section;
+  transmit(now());
+  if (engine_.has_untransmitted()) context_->runtime().add_pending(*this);
+  tell_events();
+}
+
+void QueuePair::transmit(Instant at) noexcept {
+  auto& [packets, outgoing] = scratch();
+  Port& out = port();
+  for (;;) {
+    std::size_t count = 0;
+    std::uint64_t bytes = 0;
+    while (count < kBatch && engine_.poll_transmit(at, packets[count])) {
+      const auto& packet = packets[count];
+      outgoing[count] = {.envelope = packet.envelope,
+                         .parts = packet.list(),
+                         .size = packet.size,
+                         .slot = packet.destination_qpn.slot(),
+                         .has_icrc = false,
+                         .network_header = {}};
+      bytes += packet.size;
+      ++count;
+    }
+    if (count == 0) return;
+    transport::SendResult sent{.taken = count, .full = false};
+    if (out.snapshot().up) {
+      sent = context_->runtime().send(std::span(outgoing).first(count), at);
+    } else {
+      out.counters().count(Drop::kPortDown, count);
+    }
+    engine_.on_transmitted(sent.taken);
+    out.counters().add(Traffic::kSentPackets, sent.taken);
+    out.counters().add(Traffic::kSentBytes, bytes);
+    if (sent.taken < count) {
+      engine_.rewind_transmit();
+      return;
+    }
+  }
+}
+
+bool QueuePair::retry_send(Instant now) noexcept {
+  if (!send_lock_.try_lock()) return false;
+  const std::lock_guard guard(send_lock_, std::adopt_lock);
+  transmit(now);
+  tell_events();
+  return !engine_.has_untransmitted();
+}
+
+std::optional<Instant> QueuePair::send_due() noexcept {
+  if (!send_lock_.try_lock()) return std::nullopt;
+  const std::lock_guard guard(send_lock_, std::adopt_lock);
+  return engine_.next_timeout();
+}
+
+// --- receiving
+
+Drop QueuePair::receive(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size) noexcept {
+  Drop drop;
+  {
+    const std::lock_guard guard(receive_lock_);
+    drop = engine_.on_packet(packet, envelope, udp_payload_size, Instant{});
+  }
+  if (drop == Drop::kNone) {
+    port().counters().add(Traffic::kReceivedPackets, 1);
+    port().counters().add(Traffic::kReceivedBytes, udp_payload_size - wire::kIcrcSize);
+    return drop;
+  }
+  if (engine_.state() == QpState::kError) {
+    const std::lock_guard guard(send_lock_);
+    engine_.settle_send();
+  }
+  tell_events();
+  return drop;
+}
+
+}  // namespace verbena::device

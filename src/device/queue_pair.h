@@ -1,0 +1,135 @@
+// A queue pair of a context: the engine's machine, with a lock a side, its place in the table, and its way out.
+//
+// Locks, in this order: send side, receive side, completion queue or pending senders (which only try the send side).
+// Two threads that send on one queue pair and receive on it meet in none.
+//
+// Thread-safety: all calls from any thread; destruction needs that nobody else uses it.
+// Ownership:     keeps the context alive; domain, completion queues and shared receive queue must outlive it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+
+#include "device/completion_queue.h"
+#include "device/protection_domain.h"
+#include "device/shared_receive_queue.h"
+#include "device/spin_lock.h"
+#include "engine/queue_pair.h"
+
+namespace verbena::device {
+
+using engine::QpAttributes;
+using engine::QpCapabilities;
+using engine::QpState;
+using engine::QpType;
+using engine::SendRequest;
+
+struct QpInit {
+  QpType type = QpType::kUd;
+  CompletionQueue* send_queue = nullptr;
+  CompletionQueue* receive_queue = nullptr;
+  SharedReceiveQueue* shared_receives = nullptr;
+  QpCapabilities capabilities;
+  bool signal_all = false;
+  std::uint64_t element = 0;  // names it in events
+};
+
+class QueuePair {
+ public:
+  // Errors: EINVAL for capabilities above the limits or missing completion queues; EOPNOTSUPP for a type that moves no
+  // data yet; ENOMEM at a limit.
+  static Result<std::unique_ptr<QueuePair>> create(ProtectionDomain& domain, const QpInit& init);
+  ~QueuePair();
+  QueuePair(const QueuePair&) = delete;
+  QueuePair& operator=(const QueuePair&) = delete;
+
+  Context& context() noexcept { return *context_; }
+  Port& port() noexcept { return context_->port(); }
+  Qpn qpn() const noexcept { return engine_.qpn(); }
+  std::uint32_t handle() const noexcept { return handle_; }
+  QpState state() const noexcept { return engine_.state(); }
+  const QpCapabilities& capabilities() const noexcept { return engine_.capabilities(); }
+  bool signal_all() const noexcept { return signal_all_; }
+
+  // EINVAL for what the state table or the port refuses, EPERM for a privileged Q_Key without the right to it.
+  Status modify(const QpAttributes& attributes, engine::AttrMask mask);
+  QpAttributes query() noexcept;
+
+  // EBUSY while attached to a multicast group: then it must not be destroyed.
+  bool in_use() const { return context_->runtime().is_attached(qpn()); }
+  Status attach(const Gid& group) { return context_->runtime().attach(group, *this); }
+  Status detach(const Gid& group) { return context_->runtime().detach(group, *this); }
+
+  // Posts a list of sends under one lock and lets them go at the end.
+  class SendBatch {
+   public:
+    explicit SendBatch(QueuePair& queue_pair) noexcept : queue_pair_(queue_pair), guard_(queue_pair.send_lock_) {}
+    ~SendBatch() { queue_pair_.finish_posting(); }
+    SendBatch(const SendBatch&) = delete;
+    SendBatch& operator=(const SendBatch&) = delete;
+    // 0, or an errno as engine::QueuePair::post_send; ENODEV in a child of fork.
+    int post(const SendRequest& request) noexcept {
+      if (!queue_pair_.context_->alive()) return Context::refuse_child();
+      return queue_pair_.engine_.post_send(request);
+    }
+
+   private:
+    QueuePair& queue_pair_;
+    std::lock_guard<SpinLock> guard_;
+  };
+
+  // The same for receives.
+  class ReceiveBatch {
+   public:
+    explicit ReceiveBatch(QueuePair& queue_pair) noexcept : queue_pair_(queue_pair), guard_(queue_pair.receive_lock_) {}
+    ReceiveBatch(const ReceiveBatch&) = delete;
+    ReceiveBatch& operator=(const ReceiveBatch&) = delete;
+    int post(std::uint64_t wr_id, std::span<const Sge> sges) noexcept {
+      if (!queue_pair_.context_->alive()) return Context::refuse_child();
+      return queue_pair_.engine_.post_receive(wr_id, sges);
+    }
+
+   private:
+    QueuePair& queue_pair_;
+    std::lock_guard<SpinLock> guard_;
+  };
+
+  void purge_events() noexcept { context_->async_events().purge(element_); }
+
+  // --- for the other parts of this room
+  // A packet for it. Requires: an RCU read section.
+  Drop receive(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size) noexcept;
+  // Sends what waits, if the send side is free. True where nothing waits any more. Requires: an RCU read section.
+  bool retry_send(Instant now) noexcept;
+  // When the rate of an address handle lets the next send go; nothing where it waits for room, or is being sent on.
+  std::optional<Instant> send_due() noexcept;
+  void fail() noexcept;
+  // Nothing arrives for it from here on.
+  void disconnect() noexcept;
+
+ private:
+  QueuePair(ProtectionDomain& domain, const QpInit& init, Qpn qpn);
+  void finish_posting() noexcept;
+  void transmit(Instant now) noexcept;  // Requires: send_lock_, an RCU read section
+  void tell_events() noexcept;
+  Status check_qkey(const QpAttributes& attributes, engine::AttrMask mask) const;
+
+  const std::shared_ptr<Context> context_;
+  ProtectionDomain& domain_;
+  CompletionQueue* const send_queue_;
+  CompletionQueue* const receive_queue_;
+  SharedReceiveQueue* const shared_receives_;
+  const std::uint64_t element_;
+  const std::uint32_t handle_;
+  const bool signal_all_;
+  bool connected_ = true;  // in the table of queue pairs; guarded by the context
+
+  alignas(64) SpinLock send_lock_;
+  alignas(64) SpinLock receive_lock_;
+  engine::QueuePair engine_;
+};
+
+}  // namespace verbena::device

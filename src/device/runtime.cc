@@ -1,0 +1,373 @@
+#include "device/runtime.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "device/clock.h"
+#include "device/completion_queue.h"
+#include "device/environment.h"
+#include "device/log.h"
+#include "device/queue_pair.h"
+#include "device/rcu.h"
+#include "device/wire_frame.h"
+#include "transport/impair/impair_spec.h"
+
+namespace verbena::device {
+namespace {
+
+constexpr std::size_t kHelperBudget = 256;
+constexpr unsigned kPollsBetweenUdp = 64;
+constexpr unsigned kUdpHeat = 256;
+
+std::mutex& current_mutex() {
+  static auto& mutex = *new std::mutex;
+  return mutex;
+}
+std::weak_ptr<Runtime>& current() {
+  static auto& runtime = *new std::weak_ptr<Runtime>;  // guarded by current_mutex()
+  return runtime;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Runtime>> Runtime::acquire() {
+  const std::lock_guard guard(current_mutex());
+  if (auto runtime = current().lock(); runtime && runtime->alive()) return runtime;
+  const auto& settings = environment();
+  if (!settings) return tl::make_unexpected(settings.error());
+  static const int fork_handlers = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+  if (fork_handlers != 0) return failure(ErrorCode::kExhausted, "no memory for fork handlers", fork_handlers);
+  std::shared_ptr<Runtime> runtime(new Runtime(*settings));
+  if (auto started = runtime->start(); !started) return tl::make_unexpected(started.error());
+  current() = runtime;
+  return runtime;
+}
+
+Runtime::Runtime(const Settings& settings) : settings_(settings) {}
+
+Status Runtime::start() {
+  const auto add_block = [this](std::string_view name) -> Result<DeviceCounters> {
+    auto block = counter_memory_->add_block(name, DeviceCounters::rows());
+    if (!block) return tl::make_unexpected(block.error());
+    return DeviceCounters(*block);
+  };
+  auto memory = transport::CounterMemory::create();
+  if (!memory) return tl::make_unexpected(memory.error());
+  counter_memory_ = std::move(*memory);
+  auto counters = add_block("host");
+  if (!counters) return tl::make_unexpected(counters.error());
+  host_counters_ = *counters;
+
+  transport::ExchangeOptions options;
+  options.slot_offset = static_cast<std::uint32_t>(getpid());
+  auto exchange = transport::Exchange::open(options, host_counters_);
+  if (!exchange) return tl::make_unexpected(exchange.error());
+  exchange_ = std::move(*exchange);
+  exchange_->set_counter_page(counter_memory_->fd(), counter_memory_->bytes());
+  queue_pairs_.add_slot(exchange_->slot());
+
+  if (!settings_.pcap.empty()) {
+    auto tap = transport::Tap::open(settings_.pcap, host_counters_);
+    if (!tap) return tl::make_unexpected(tap.error());
+    tap_ = std::move(*tap);
+  }
+  router_ = std::make_unique<Router>(*exchange_, host_counters_, routes_, settings_.shared_memory);
+  const auto impairment = transport::parse_impair_spec(settings_.impairment);
+  if (!impairment) return tl::make_unexpected(impairment.error());
+  if (!impairment->is_idle()) impair_ = std::make_unique<transport::Impair>(*impairment, *router_, host_counters_);
+  inbound_ = std::make_unique<Inbound>(*exchange_, queue_pairs_, groups_, host_counters_, tap_.get());
+
+  auto netlink = Netlink::open();
+  if (!netlink) return tl::make_unexpected(netlink.error());
+  netlink_ = std::move(*netlink);
+  {
+    const std::lock_guard guard(control_);
+    if (auto followed = follow_network(); !followed) return followed;
+  }
+  if (auto started = helper_.start(); !started) return started;
+  for (const int fd : {exchange_->fd(), netlink_->fd()}) {
+    if (auto added = helper_.add_control(fd); !added) return added;
+  }
+  return {};
+}
+
+Runtime::~Runtime() {
+  helper_.stop();
+  delete routes_.load(std::memory_order_relaxed);
+  delete inlets_.load(std::memory_order_relaxed);
+  delete groups_.load(std::memory_order_relaxed);
+}
+
+Result<Port*> Runtime::open_port(const Device& device) {
+  const std::lock_guard guard(control_);
+  for (const auto& [port, receiver] : ports_) {
+    if (&port->device() == &device) return port.get();
+  }
+  auto block = counter_memory_->add_block(device.name(), DeviceCounters::rows());
+  if (!block) return tl::make_unexpected(block.error());
+  auto port = std::make_unique<Port>(device, DeviceCounters(*block), settings_.udp);
+  auto receiver = std::make_unique<PortReceiver>(*inbound_, *port);
+  ports_.emplace_back(std::move(port), std::move(receiver));
+  Port& opened = *ports_.back().first;
+  if (auto followed = follow(opened); !followed && opened.udp_ports().empty()) {
+    ports_.pop_back();
+    return tl::make_unexpected(followed.error());
+  }
+  return &opened;
+}
+
+Status Runtime::follow_network() {
+  auto network = netlink_->read();
+  if (!network) return tl::make_unexpected(network.error());
+  network_ = std::move(*network);
+  publish_routes();
+  for (const auto& [port, receiver] : ports_) {
+    if (auto followed = follow(*port); !followed) log().debug("{}", followed.error().message);
+  }
+  return {};
+}
+
+Status Runtime::follow(Port& port) {
+  Status refusal;
+  auto change = port.follow(find_interface(network_, port.device().interface_index()), refusal);
+  if (change.routes) {
+    for (const auto& retired : change.retired) helper_.remove_packets(retired->fd());
+    publish_routes();
+  }
+  return refusal;
+}
+
+void Runtime::publish_routes() {
+  auto routes = std::make_unique<Routes>();
+  for (const auto& interface : network_) {
+    for (const auto& address : interface.addresses) routes->local.push_back(address.gid);
+  }
+  auto inlets = std::make_unique<Inlets>();
+  const auto& before = *inlets_.load(std::memory_order_relaxed);
+  for (const auto& [port, receiver] : ports_) {
+    for (auto* udp_port : port->udp_ports()) {
+      routes->udp_ports.push_back(udp_port);
+      inlets->push_back({udp_port, receiver.get()});
+      const bool known =
+          std::any_of(before.begin(), before.end(), [&](auto& inlet) { return inlet.udp_port == udp_port; });
+      if (known) continue;
+      if (auto added = helper_.add_packets(udp_port->fd()); !added) log().error("{}", added.error().message);
+    }
+  }
+  const std::unique_ptr<const Routes> old_routes(routes_.exchange(routes.release(), std::memory_order_acq_rel));
+  const std::unique_ptr<const Inlets> old_inlets(inlets_.exchange(inlets.release(), std::memory_order_acq_rel));
+  wait_for_readers();
+}
+
+Result<Qpn> Runtime::reserve_qpn() {
+  Qpn qpn;
+  if (queue_pairs_.reserve(qpn)) return qpn;
+  const std::lock_guard guard(control_);
+  if (queue_pairs_.reserve(qpn)) return qpn;
+  auto slot = exchange_->claim_another();
+  if (!slot) return tl::make_unexpected(slot.error());
+  queue_pairs_.add_slot(*slot);
+  if (queue_pairs_.reserve(qpn)) return qpn;
+  return failure(ErrorCode::kExhausted, "no queue pair number is free in this process", ENOMEM);
+}
+
+// --- multicast
+
+Status Runtime::attach(const Gid& group, QueuePair& queue_pair) {
+  return change_groups(group, queue_pair, true);
+}
+Status Runtime::detach(const Gid& group, QueuePair& queue_pair) {
+  return change_groups(group, queue_pair, false);
+}
+
+Status Runtime::change_groups(const Gid& group, QueuePair& queue_pair, bool attach) {
+  const std::lock_guard guard(control_);
+  const auto& before = *groups_.load(std::memory_order_relaxed);
+  auto after = std::make_unique<engine::MulticastTable>(before);
+  const auto size = before.members(group).size();
+  auto changed = attach ? after->attach(group, queue_pair.qpn()) : after->detach(group, queue_pair.qpn());
+  if (!changed || after->members(group).size() == size) return changed;
+
+  Port& port = queue_pair.port();
+  auto& users = group_users_[{&port, group}];
+  if (attach && users == 0) {
+    if (auto joined = port.join(group); !joined) return joined;
+  }
+  users = attach ? users + 1 : users - 1;
+  if (users == 0) {
+    port.leave(group);
+    group_users_.erase({&port, group});
+  }
+  const std::unique_ptr<const engine::MulticastTable> old(groups_.exchange(after.release(), std::memory_order_acq_rel));
+  wait_for_readers();
+  return {};
+}
+
+bool Runtime::is_attached(Qpn qpn) const {
+  const std::lock_guard guard(control_);
+  return groups_.load(std::memory_order_relaxed)->is_attached(qpn);
+}
+
+// --- the data path
+
+transport::SendResult Runtime::send(std::span<const transport::Outgoing> batch, Instant now) noexcept {
+  if (impair_ == nullptr && tap_ == nullptr) return router_->send(batch, now);
+
+  // The tap and the impairment see packets as they stand on the wire, whichever way they go.
+  transport::Sender& next = impair_ != nullptr ? static_cast<transport::Sender&>(*impair_) : *router_;
+  const Routes& routes = *routes_.load(std::memory_order_acquire);
+  transport::SendResult result;
+  for (const auto& plain : batch) {
+    WireFrame frame;
+    const auto& sealed = frame.seal(plain, routes.udp_port_of(plain.envelope->source));
+    const auto sent = next.send(std::span(&sealed, 1), now);
+    if (sent.taken == 1 && tap_ != nullptr) {
+      tap_->write(transport::Direction::kOut, sealed.network_header, sealed.parts, wall_clock_ns());
+    }
+    result.taken += sent.taken;
+    result.full = sent.full;
+    if (sent.taken == 0) break;
+  }
+  return result;
+}
+
+void Runtime::add_pending(QueuePair& queue_pair) noexcept {
+  if (pending_.add(queue_pair) && !helper_.watching()) helper_.wake();
+}
+
+void Runtime::on_empty_poll(std::size_t budget) noexcept {
+  helper_.on_empty_poll();
+  if (!receiving_.try_lock()) return;
+  receive(budget, false);
+  receiving_.unlock();
+  run_timers();
+}
+
+std::size_t Runtime::receive(std::size_t budget, bool all_inlets) noexcept {
+  const RcuReadSection section;
+  std::size_t count = exchange_->receive(*inbound_, budget);
+  if (!all_inlets && udp_heat_ == 0 && polls_to_udp_-- != 0) return count;
+  polls_to_udp_ = kPollsBetweenUdp;
+  std::size_t by_udp = 0;
+  for (const auto& [udp_port, receiver] : *inlets_.load(std::memory_order_acquire)) {
+    by_udp += udp_port->receive(*receiver, budget);
+  }
+  if (by_udp > 0) {
+    udp_heat_ = kUdpHeat;
+  } else if (udp_heat_ > 0) {
+    --udp_heat_;
+  }
+  return count + by_udp;
+}
+
+void Runtime::run_timers() noexcept {
+  if (pending_.empty() && impair_ == nullptr) return;
+  const RcuReadSection section;
+  const Instant at = now();
+  if (impair_ != nullptr) impair_->on_timeout(at);
+  if (!pending_.empty()) pending_.retry(at);
+}
+
+// --- what the helper thread does
+
+bool Runtime::take_in() noexcept {
+  std::size_t count = 0;
+  {
+    const std::lock_guard guard(receiving_);
+    count = receive(kHelperBudget, true);
+  }
+  run_timers();
+  return count > 0;
+}
+
+bool Runtime::arm_doorbells() noexcept {
+  const std::lock_guard guard(receiving_);
+  return exchange_->arm_doorbells();
+}
+
+void Runtime::disarm_doorbells() noexcept {
+  const std::lock_guard guard(receiving_);
+  exchange_->disarm_doorbells();
+}
+
+std::optional<Instant> Runtime::next_timeout() noexcept {
+  // A full ring empties when its reader says so, and nobody tells: look again soon.
+  constexpr Duration kRetry{50'000};
+  std::optional<Instant> first;
+  if (impair_ != nullptr) first = impair_->next_timeout();
+  if (!pending_.empty()) {
+    const Instant due = pending_.next_timeout().value_or(now() + kRetry);
+    if (!first || due < *first) first = due;
+  }
+  return first;
+}
+
+void Runtime::serve_control() noexcept {
+  exchange_->serve();
+  if (netlink_->drain()) {
+    const std::lock_guard guard(control_);
+    if (auto followed = follow_network(); !followed) log().error("{}", followed.error().message);
+  }
+  fail_overrun_queues();
+}
+
+void Runtime::report_overrun(CompletionQueue& queue) noexcept {
+  {
+    const std::lock_guard guard(overrun_mutex_);
+    overrun_.push_back(&queue);
+  }
+  helper_.wake();
+}
+
+void Runtime::forget(CompletionQueue& queue) noexcept {
+  {
+    const std::lock_guard guard(overrun_mutex_);
+    std::erase(overrun_, &queue);
+  }
+  const std::lock_guard until_done(failing_mutex_);
+}
+
+void Runtime::fail_overrun_queues() noexcept {
+  const std::lock_guard until_done(failing_mutex_);
+  std::vector<CompletionQueue*> queues;
+  {
+    const std::lock_guard guard(overrun_mutex_);
+    queues.swap(overrun_);
+  }
+  for (auto* queue : queues) queue->fail_queue_pairs();
+}
+
+// --- fork
+
+void Runtime::before_fork() noexcept {
+  current_mutex().lock();
+  urcu_bp_before_fork();
+}
+
+void Runtime::after_fork_in_parent() noexcept {
+  urcu_bp_after_fork_parent();
+  current_mutex().unlock();
+}
+
+void Runtime::after_fork_in_child() noexcept {
+  urcu_bp_after_fork_child();
+  if (const auto runtime = current().lock()) runtime->abandon();
+  current().reset();
+  current_mutex().unlock();
+}
+
+void Runtime::abandon() noexcept {
+  alive_.store(false, std::memory_order_relaxed);
+  helper_.abandon();
+  exchange_->abandon();
+  counter_memory_->abandon();
+  if (tap_ != nullptr) tap_->abandon();
+  for (const auto& [port, receiver] : ports_) port->abandon();
+}
+
+}  // namespace verbena::device

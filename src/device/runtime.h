@@ -1,0 +1,150 @@
+// What all open devices of a process share: its slot on the host, the exchange with the other processes, the table of
+// queue pairs, the present shape of the network, and the helper thread.
+//
+// Packets are taken in by whoever has time: a thread that polls an empty completion queue, or the helper (helper.h).
+//
+// Thread-safety: all calls from any thread unless they say otherwise.
+// Ownership:     shared by the contexts; ends with the last.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/qpn.h"
+#include "device/device_counters.h"
+#include "device/helper.h"
+#include "device/inbound.h"
+#include "device/netlink.h"
+#include "device/pending_senders.h"
+#include "device/port.h"
+#include "device/qp_table.h"
+#include "device/router.h"
+#include "device/routes.h"
+#include "device/settings.h"
+#include "device/spin_lock.h"
+#include "engine/multicast_table.h"
+#include "transport/datagram.h"
+#include "transport/impair/impair.h"
+#include "transport/shm/counter_memory.h"
+#include "transport/shm/exchange.h"
+#include "transport/tap/tap.h"
+#include "verbena/result.h"
+
+namespace verbena::device {
+
+class CompletionQueue;
+class QueuePair;
+
+class Runtime final : private HelperWork {
+ public:
+  // The runtime of this process, made where there is none. A child of fork has none of its parent's.
+  static Result<std::shared_ptr<Runtime>> acquire();
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  // False in a child of the process that made it; then nothing but destruction is allowed.
+  bool alive() const noexcept { return alive_.load(std::memory_order_relaxed); }
+
+  // The port of `device`, opened at the first call. kBusy with EADDRINUSE where UDP 4791 belongs to somebody else on
+  // every address of it.
+  Result<Port*> open_port(const Device& device);
+
+  // --- queue pairs
+  QpTable& queue_pairs() noexcept { return queue_pairs_; }
+  // As QpTable::reserve, claiming one more slot where all are full.
+  Result<Qpn> reserve_qpn();
+  Status attach(const Gid& group, QueuePair& queue_pair);
+  Status detach(const Gid& group, QueuePair& queue_pair);
+  bool is_attached(Qpn qpn) const;
+
+  // --- the data path
+  // Requires: an RCU read section.
+  transport::SendResult send(std::span<const transport::Outgoing> batch, Instant now) noexcept;
+  // `queue_pair` has sends that could not go out yet.
+  void add_pending(QueuePair& queue_pair) noexcept;
+  void remove_pending(QueuePair& queue_pair) noexcept { pending_.remove(queue_pair); }
+  // A poll found its completion queue empty: takes in what has arrived, about `budget` packets, unless another thread
+  // is at it.
+  void on_empty_poll(std::size_t budget) noexcept;
+  // A completion queue was armed: the application may sleep now.
+  void on_arm() noexcept { helper_.on_arm(); }
+
+  // --- rare matters
+  // The helper thread takes the queue pairs on `queue`, which was overrun, to the error state.
+  void report_overrun(CompletionQueue& queue) noexcept;
+  void forget(CompletionQueue& queue) noexcept;
+
+ private:
+  // How packets come in from UDP: a port of UDP and whom it serves.
+  struct Inlet {
+    transport::UdpPort* udp_port;
+    PortReceiver* receiver;
+  };
+  using Inlets = std::vector<Inlet>;
+
+  explicit Runtime(const Settings& settings);
+  Status start();
+  void abandon() noexcept;
+  static void before_fork() noexcept;
+  static void after_fork_in_parent() noexcept;
+  static void after_fork_in_child() noexcept;
+
+  void serve_control() noexcept override;
+  bool arm_doorbells() noexcept override;
+  void disarm_doorbells() noexcept override;
+  bool take_in() noexcept override;
+  std::optional<Instant> next_timeout() noexcept override;
+
+  std::size_t receive(std::size_t budget, bool all_inlets) noexcept;
+  void run_timers() noexcept;
+  Status follow_network();    // Requires: control_
+  Status follow(Port& port);  // Requires: control_
+  void publish_routes();      // Requires: control_
+  void fail_overrun_queues() noexcept;
+  Status change_groups(const Gid& group, QueuePair& queue_pair, bool attach);
+
+  const Settings settings_;
+  std::atomic<bool> alive_{true};  // relaxed: changes only in a child, before any of its code runs
+
+  std::unique_ptr<transport::CounterMemory> counter_memory_;
+  DeviceCounters host_counters_;  // of what belongs to no device
+  std::unique_ptr<transport::Exchange> exchange_;
+  std::unique_ptr<transport::Tap> tap_;
+  std::unique_ptr<Router> router_;
+  std::unique_ptr<transport::Impair> impair_;
+  std::unique_ptr<Inbound> inbound_;
+  QpTable queue_pairs_;
+  PendingSenders pending_;
+
+  // Published by release under control_, read by acquire inside RCU read sections.
+  std::atomic<const Routes*> routes_{new Routes};
+  std::atomic<const Inlets*> inlets_{new Inlets};
+  std::atomic<const engine::MulticastTable*> groups_{new engine::MulticastTable};
+
+  mutable std::mutex control_;
+  std::unique_ptr<Netlink> netlink_;
+  Network network_;
+  std::vector<std::pair<std::unique_ptr<Port>, std::unique_ptr<PortReceiver>>> ports_;
+  std::map<std::pair<Port*, Gid>, unsigned> group_users_;  // how many queue pairs of a port are in a group
+
+  // Receiving: one thread at a time.
+  SpinLock receiving_;
+  unsigned polls_to_udp_ = 0;  // empty polls until UDP is looked at again
+  unsigned udp_heat_ = 0;      // above 0: UDP brought something lately; look every time
+
+  std::mutex failing_mutex_;               // held while queue pairs are failed; never under a queue pair's lock
+  std::mutex overrun_mutex_;               // innermost
+  std::vector<CompletionQueue*> overrun_;  // guarded by overrun_mutex_
+
+  Helper helper_{*this};
+};
+
+}  // namespace verbena::device

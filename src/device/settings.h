@@ -1,0 +1,47 @@
+// What the user may set for the software RNIC, by environment variable: the only way in for a program that knows
+// nothing of Verbena. One row each; the parser, `verbena run` and docs/settings.md follow this table.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/setting.h"
+#include "verbena/result.h"
+
+namespace verbena::device {
+
+inline constexpr std::array kSettingRows{
+    SettingRow{
+        "VERBENA_DEVICES", "IFACE[,IFACE...]", "every usable interface, that of the default route first",
+        "Interfaces that become verbena0, verbena1, ... in this order. Without one that is up and has an address, "
+        "`lo` is taken."},
+    SettingRow{
+        "VERBENA_SHM", "on|off", "on",
+        "Whether processes of one user on one host exchange packets through shared memory. Off sends them through "
+        "UDP; misdirected packets are still handed over by shared memory."},
+    SettingRow{"VERBENA_UDP", "on|off", "on",
+               "Whether UDP port 4791 is opened. Off keeps traffic on this host, for hosts where the port is taken."},
+    SettingRow{"VERBENA_IMPAIR", "KEY=VALUE[,...]", "none",
+               "Faults for every packet sent: loss=5%, dup=5%, reorder=5%, corrupt=1%, delay=1ms, seed=7."},
+    SettingRow{"VERBENA_PCAP", "FILE", "none",
+               "Packets sent and received are appended to this pcapng file; several processes may share it."},
+    SettingRow{"VERBENA_LOG", "off|error|warn|info|debug", "warn", "How much is written to standard error."},
+};
+
+struct Settings {
+  std::vector<std::string> interfaces;  // empty: choose
+  bool shared_memory = true;
+  bool udp = true;
+  std::string impairment;
+  std::string pcap;
+  std::string log_level = "warn";
+};
+
+// Reads each row with `lookup` (in production: getenv). An unset or empty variable means its default.
+Result<Settings> parse_settings(const std::function<std::optional<std::string>(std::string_view)>& lookup);
+
+}  // namespace verbena::device

@@ -1,0 +1,65 @@
+// A shared receive queue of a context: the engine's, with a lock and its limit event.
+//
+// Thread-safety: all calls from any thread; destruction needs that nobody else uses it.
+// Ownership:     keeps the context alive.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "device/protection_domain.h"
+#include "device/spin_lock.h"
+#include "engine/shared_receive_queue.h"
+
+namespace verbena::device {
+
+using engine::Sge;
+
+class SharedReceiveQueue final : public engine::ReceiveSource {
+ public:
+  struct Attributes {
+    std::uint32_t max_wr = 0;
+    std::uint32_t max_sge = 0;
+    std::uint32_t limit = 0;
+  };
+
+  // What is granted may be more than asked: attributes() tells. EINVAL above max_srq_wr or max_srq_sge, or for 0 of
+  // either.
+  static Result<std::unique_ptr<SharedReceiveQueue>> create(ProtectionDomain& domain, const Attributes& wanted,
+                                                            std::uint64_t element);
+  ~SharedReceiveQueue();
+  SharedReceiveQueue(const SharedReceiveQueue&) = delete;
+  SharedReceiveQueue& operator=(const SharedReceiveQueue&) = delete;
+
+  Context& context() noexcept { return *context_; }
+  std::uint32_t handle() const noexcept { return handle_; }
+  Attributes attributes() const noexcept;
+  // Each where given. EINVAL as engine::SharedReceiveQueue.
+  Status modify(std::optional<std::uint32_t> max_wr, std::optional<std::uint32_t> limit);
+  // 0; EINVAL for too many SGEs; ENOMEM where full; ENODEV in a child of fork.
+  int post(std::uint64_t wr_id, std::span<const Sge> sges) noexcept;
+
+  bool in_use() const noexcept { return users_.load(std::memory_order_relaxed) != 0; }
+  void purge_events() noexcept { context_->async_events().purge(element_); }
+
+  engine::Take take(std::uint64_t length, engine::TakenReceive& taken) noexcept override;
+
+  void attach() noexcept { users_.fetch_add(1, std::memory_order_relaxed); }
+  void detach() noexcept { users_.fetch_sub(1, std::memory_order_relaxed); }
+
+ private:
+  SharedReceiveQueue(ProtectionDomain& domain, const Attributes& wanted, std::uint64_t element);
+
+  const std::shared_ptr<Context> context_;
+  ProtectionDomain& domain_;
+  const std::uint64_t element_;
+  const std::uint32_t handle_;
+  mutable SpinLock lock_;
+  engine::SharedReceiveQueue queue_;  // guarded by lock_
+  std::atomic<std::uint32_t> users_{0};
+};
+
+}  // namespace verbena::device

@@ -1,0 +1,76 @@
+#include "engine/address_handle.h"
+
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include "wire/source_port.h"
+
+namespace verbena::engine {
+namespace {
+
+constexpr std::uint8_t kMaxServiceLevel = 15;
+
+tl::unexpected<Error> refuse(std::string message) {
+  return failure(ErrorCode::kInvalidArgument, std::move(message), EINVAL);
+}
+
+Status check_port(const AddressVector& vector, const PortView& port) {
+  if (vector.port != port.number) {
+    return refuse("port " + std::to_string(vector.port) + " does not exist; the device has port " +
+                  std::to_string(port.number));
+  }
+  if (vector.service_level > kMaxServiceLevel) {
+    return refuse("service level " + std::to_string(vector.service_level) + " is above 15");
+  }
+  if (!bits_per_second(vector.static_rate)) {
+    return refuse("static rate " + std::to_string(vector.static_rate) + " is not a code of enum ibv_rate");
+  }
+  if (vector.is_global) return {};
+  if (port.link_layer == LinkLayer::kEthernet) {
+    return refuse("a GRH is needed on RoCE: set is_global, the destination GID and the source GID index");
+  }
+  return failure(ErrorCode::kUnsupported,
+                 "LID " + std::to_string(vector.destination_lid) +
+                     " alone names no host on an IP network: set is_global and the destination GID",
+                 EOPNOTSUPP);
+}
+
+// The source GID, and whether packets can go from it to the destination.
+Result<Gid> check_gids(const AddressVector& vector, const PortView& port) {
+  const std::string index = "source GID index " + std::to_string(vector.sgid_index);
+  if (vector.sgid_index >= port.gids.size()) {
+    return refuse(index + " is outside the table of " + std::to_string(port.gids.size()) + " entries");
+  }
+  const GidEntry& source = port.gids[vector.sgid_index];
+  if (source.gid.is_zero()) return refuse(index + " is empty");
+  if (source.type == GidType::kRoceV1)
+    return refuse(index + " is a RoCE v1 entry; use the RoCE v2 entry of the address");
+  if (vector.destination.is_zero()) return refuse("destination GID is zero");
+  if (source.gid.is_ipv4_mapped() != vector.destination.is_ipv4_mapped()) {
+    return refuse("destination " + to_string(vector.destination) + " is of another address family than " + index +
+                  ", which is " + to_string(source.gid));
+  }
+  return source.gid;
+}
+
+}  // namespace
+
+Result<AddressHandle> validate(const AddressVector& vector, const PortView& port, const ProtectionDomain* domain) {
+  if (Status status = check_port(vector, port); !status) return tl::make_unexpected(std::move(status.error()));
+  const Result<Gid> source = check_gids(vector, port);
+  if (!source) return tl::make_unexpected(source.error());
+
+  AddressHandle handle{.domain = domain, .vector = vector, .envelope = {}, .byte_period = 0};
+  handle.vector.flow_label &= wire::kFlowLabelMask;
+  const std::uint32_t label = handle.vector.flow_label;
+  handle.envelope.source = *source;
+  handle.envelope.destination = vector.destination;
+  handle.envelope.source_port = label == 0 ? std::uint16_t{0} : wire::source_port_of_flow_label(label);
+  handle.envelope.traffic_class = vector.traffic_class;
+  handle.envelope.hop_limit = vector.hop_limit == 0 ? kDefaultHopLimit : vector.hop_limit;
+  handle.byte_period = byte_period(*bits_per_second(vector.static_rate));
+  return handle;
+}
+
+}  // namespace verbena::engine

@@ -1,0 +1,66 @@
+#include "engine/completion_queue.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+#include <string>
+#include <utility>
+
+namespace verbena::engine {
+
+CompletionQueue::Pushed CompletionQueue::push(const Completion& completion) noexcept {
+  if (!ring_.push(completion)) [[unlikely]] {
+    overrun_ = true;
+    return {};
+  }
+  Pushed pushed{.stored = true, .notify = false};
+  if (armed_ != Arm::kNone) {
+    const bool wakes = armed_ == Arm::kAny || completion.solicited || completion.status != WcStatus::kSuccess;
+    if (wakes) {
+      armed_ = Arm::kNone;
+      pushed.notify = true;
+    }
+  }
+  return pushed;
+}
+
+std::size_t CompletionQueue::poll(std::span<Completion> into) noexcept {
+  const std::size_t count = std::min(into.size(), ring_.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    into[i] = ring_.front();
+    ring_.pop();
+  }
+  return count;
+}
+
+void CompletionQueue::arm(Arm arm) noexcept {
+  armed_ = std::max(armed_, arm);
+}
+
+Status CompletionQueue::resize(std::uint32_t capacity) {
+  if (capacity == 0 || capacity < ring_.size()) {
+    return failure(ErrorCode::kInvalidArgument,
+                   "completion queue holds " + std::to_string(ring_.size()) + " completions and cannot shrink to " +
+                       std::to_string(capacity),
+                   EINVAL);
+  }
+  try {
+    Ring<Completion> larger(capacity);
+    for (; !ring_.empty(); ring_.pop()) larger.push(ring_.front());
+    ring_ = std::move(larger);
+  } catch (const std::bad_alloc&) {
+    return failure(ErrorCode::kExhausted, "no memory for a larger completion queue", ENOMEM);
+  }
+  return {};
+}
+
+void CompletionQueue::remove_of(Qpn qpn) noexcept {
+  const std::size_t count = ring_.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const Completion completion = ring_.front();
+    ring_.pop();
+    if (completion.qp_number != qpn.value()) ring_.push(completion);
+  }
+}
+
+}  // namespace verbena::engine

@@ -1,0 +1,90 @@
+// From a key to the memory region it names.
+//
+// A key is index << 8 | variant. Both are drawn from a secret stream, so a peer can neither guess a key nor reuse the
+// key of a region that is gone. The index space is twice the number of regions allowed, so a draw seldom meets a taken
+// index. The table is an array of chunks that are made when first used and never moved; a look-up is two loads and a
+// compare.
+//
+// Thread-safety: find() and resolve() from any thread, wait-free; insert() and remove() from one thread at a time.
+// Ownership:     the caller owns the regions, and keeps a removed one until every look-up begun before has ended.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/strong.h"
+#include "engine/key_stream.h"
+#include "engine/memory_region.h"
+#include "engine/sge.h"
+#include "verbena/result.h"
+
+namespace verbena::engine {
+
+// Why an SGE may not be used. The number is what an error completion carries as vendor_err.
+enum class MemoryFault : std::uint8_t { kNone, kUnknownKey, kOtherDomain, kOutOfBounds, kNoAccess };
+
+class MemoryTable {
+ public:
+  MemoryTable(std::uint32_t max_regions, KeySeed seed);
+  MemoryTable(const MemoryTable&) = delete;
+  MemoryTable& operator=(const MemoryTable&) = delete;
+
+  // Gives `region` its key and publishes it. kExhausted with ENOMEM at the maximum or where no memory is left.
+  Result<MemoryKey> insert(MemoryRegion& region);
+  // The region, now unpublished, or nullptr where the key names none.
+  MemoryRegion* remove(MemoryKey key) noexcept;
+
+  std::uint32_t size() const noexcept { return size_; }
+  std::uint32_t max_regions() const noexcept { return max_regions_; }
+  void set_max_regions(std::uint32_t max) noexcept;  // never above the number given at the start
+
+  const MemoryRegion* find(MemoryKey key) const noexcept {
+    const std::uint32_t index = key.value() >> 8;
+    if (index >= index_count_) return nullptr;
+    // Acquire: partner of the release stores in insert(); the chunk and the region are seen whole.
+    const Chunk* chunk = chunks_[index / kChunkSize].load(std::memory_order_acquire);
+    if (chunk == nullptr) return nullptr;
+    const MemoryRegion* region = (*chunk)[index % kChunkSize].load(std::memory_order_acquire);
+    return region != nullptr && region->key == key ? region : nullptr;
+  }
+
+  // The bytes that `sge` stands for in a work request of `domain` that needs `access`. A zero-length SGE names nothing
+  // and is never refused. `bytes` is set where the answer is kNone.
+  MemoryFault resolve(const ProtectionDomain& domain, const Sge& sge, AccessFlags access,
+                      std::span<std::byte>& bytes) const noexcept {
+    if (sge.length == 0) {
+      bytes = {};
+      return MemoryFault::kNone;
+    }
+    const MemoryRegion* region = find(MemoryKey(sge.lkey));
+    if (region == nullptr) return MemoryFault::kUnknownKey;
+    if (region->domain != &domain) return MemoryFault::kOtherDomain;
+    const std::uint64_t offset = sge.address - region->iova;  // wraps to a huge number below the region
+    if (offset > region->length || sge.length > region->length - offset) return MemoryFault::kOutOfBounds;
+    if ((region->access & access) != access) return MemoryFault::kNoAccess;
+    bytes = {reinterpret_cast<std::byte*>(region->address + offset), sge.length};
+    return MemoryFault::kNone;
+  }
+
+ private:
+  static constexpr std::size_t kChunkSize = 512;
+  using Entry = std::atomic<MemoryRegion*>;
+  using Chunk = std::array<Entry, kChunkSize>;
+
+  Entry* entry_of(std::uint32_t index) noexcept;       // nullptr where the chunk is not there
+  Entry* make_entry_of(std::uint32_t index) noexcept;  // nullptr where no memory is left
+
+  const std::uint32_t index_count_;
+  std::vector<std::atomic<Chunk*>> chunks_;
+  std::vector<std::unique_ptr<Chunk>> owned_chunks_;  // the writer's
+  KeyStream keys_;                                    // the writer's
+  std::uint32_t max_regions_;
+  std::uint32_t size_ = 0;
+};
+
+}  // namespace verbena::engine

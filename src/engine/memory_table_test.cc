@@ -1,0 +1,179 @@
+#include "engine/memory_table.h"
+
+#include <cerrno>
+#include <deque>
+#include <set>
+
+#include <gtest/gtest.h>
+
+namespace verbena::engine {
+namespace {
+
+constexpr KeySeed kSeed{1, 2};
+
+class MemoryTableTest : public ::testing::Test {
+ protected:
+  MemoryRegion& add(std::uint64_t address, std::uint64_t length, AccessFlags access, std::uint64_t iova) {
+    MemoryRegion& region = regions_.emplace_back(MemoryRegion{&domain_, address, length, iova, access, {}});
+    EXPECT_TRUE(table_.insert(region).has_value());
+    return region;
+  }
+  MemoryRegion& add(std::uint64_t address, std::uint64_t length, AccessFlags access = 0) {
+    return add(address, length, access, address);
+  }
+  MemoryFault resolve(Sge sge, AccessFlags access = kLocalRead) { return table_.resolve(domain_, sge, access, bytes_); }
+
+  ProtectionDomain domain_{1};
+  MemoryTable table_{64, kSeed};
+  std::deque<MemoryRegion> regions_;
+  std::span<std::byte> bytes_;
+};
+
+TEST_F(MemoryTableTest, FindsWhatWasInsertedAndNothingElse) {
+  const MemoryRegion& region = add(0x1000, 0x100);
+  EXPECT_EQ(table_.find(region.key), &region);
+  EXPECT_EQ(table_.find(MemoryKey(region.key.value() ^ 1)), nullptr) << "another variant";
+  EXPECT_EQ(table_.find(MemoryKey(region.key.value() ^ 0x100)), nullptr) << "another index";
+  EXPECT_EQ(table_.find(MemoryKey(0xffffffff)), nullptr);
+  EXPECT_EQ(table_.find(MemoryKey(0)), nullptr);
+}
+
+TEST_F(MemoryTableTest, ForgetsARemovedRegion) {
+  MemoryRegion& region = add(0x1000, 0x100);
+  EXPECT_EQ(table_.remove(MemoryKey(region.key.value() ^ 1)), nullptr);
+  EXPECT_EQ(table_.remove(region.key), &region);
+  EXPECT_EQ(table_.find(region.key), nullptr);
+  EXPECT_EQ(table_.remove(region.key), nullptr);
+  EXPECT_EQ(table_.size(), 0U);
+}
+
+TEST_F(MemoryTableTest, StopsAtItsMaximum) {
+  std::set<std::uint32_t> keys;
+  for (int i = 0; i < 64; ++i) keys.insert(add(0x1000, 1).key.value());
+  EXPECT_EQ(keys.size(), 64U);
+  MemoryRegion region{&domain_, 0, 1, 0, 0, {}};
+  const auto refused = table_.insert(region);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().system_errno, ENOMEM);
+  ASSERT_NE(table_.remove(MemoryKey(*keys.begin())), nullptr);
+  EXPECT_TRUE(table_.insert(region));
+}
+
+TEST_F(MemoryTableTest, MaximumCanBeLoweredButNotRaised) {
+  table_.set_max_regions(1);
+  add(0x1000, 1);
+  MemoryRegion region{&domain_, 0, 1, 0, 0, {}};
+  EXPECT_FALSE(table_.insert(region));
+  table_.set_max_regions(UINT32_MAX);
+  EXPECT_LE(table_.max_regions(), 1U << 23);
+}
+
+TEST_F(MemoryTableTest, KeysFollowTheSeedAndAreSpread) {
+  MemoryTable same(1024, kSeed);
+  MemoryTable again(1024, kSeed);
+  MemoryTable other(1024, {1, 3});
+  MemoryRegion region{&domain_, 0, 1, 0, 0, {}};
+  std::set<std::uint32_t> indices;
+  int equal_to_other = 0;
+  for (int i = 0; i < 200; ++i) {
+    const MemoryKey key = *same.insert(region);
+    EXPECT_EQ(key, *again.insert(region));
+    equal_to_other += key == *other.insert(region) ? 1 : 0;
+    indices.insert(key.value() >> 8);
+  }
+  EXPECT_EQ(indices.size(), 200U);
+  EXPECT_GT(*indices.rbegin() - *indices.begin(), 1024U) << "not handed out one after the other";
+  EXPECT_LT(equal_to_other, 3);
+}
+
+TEST_F(MemoryTableTest, ResolvesToTheBytesOfTheRegion) {
+  const MemoryRegion& region = add(0x1000, 0x100, 0, 0x500000);
+  EXPECT_EQ(resolve({0x500010, 0x20, region.key.value()}), MemoryFault::kNone);
+  EXPECT_EQ(reinterpret_cast<std::uint64_t>(bytes_.data()), 0x1010U);
+  EXPECT_EQ(bytes_.size(), 0x20U);
+  EXPECT_EQ(resolve({0x500000, 0x100, region.key.value()}), MemoryFault::kNone);
+  EXPECT_EQ(resolve({0x1010, 0x20, region.key.value()}), MemoryFault::kOutOfBounds) << "the iova counts";
+}
+
+TEST_F(MemoryTableTest, BoundsHoldAtEveryEdge) {
+  const std::uint32_t key = add(0x1000, 0x100).key.value();
+  EXPECT_EQ(resolve({0x10ff, 1, key}), MemoryFault::kNone);
+  EXPECT_EQ(resolve({0x10ff, 2, key}), MemoryFault::kOutOfBounds);
+  EXPECT_EQ(resolve({0x1100, 1, key}), MemoryFault::kOutOfBounds);
+  EXPECT_EQ(resolve({0xfff, 1, key}), MemoryFault::kOutOfBounds);
+  EXPECT_EQ(resolve({0xfff, 2, key}), MemoryFault::kOutOfBounds);
+  EXPECT_EQ(resolve({0, UINT32_MAX, key}), MemoryFault::kOutOfBounds);
+  EXPECT_EQ(resolve({UINT64_MAX, 2, key}), MemoryFault::kOutOfBounds);
+  EXPECT_EQ(resolve({UINT64_MAX - 0xfff, UINT32_MAX, key}), MemoryFault::kOutOfBounds);
+}
+
+TEST_F(MemoryTableTest, ARegionOfTheWholeAddressSpaceHasNoEdges) {
+  const std::uint32_t key = add(0, UINT64_MAX).key.value();
+  EXPECT_EQ(resolve({0, UINT32_MAX, key}), MemoryFault::kNone);
+  EXPECT_EQ(resolve({UINT64_MAX - 1, 1, key}), MemoryFault::kNone);
+  EXPECT_EQ(resolve({UINT64_MAX - 1, 2, key}), MemoryFault::kOutOfBounds);
+}
+
+TEST_F(MemoryTableTest, DomainAndAccessAreChecked) {
+  const std::uint32_t readable = add(0x1000, 0x100, kRemoteRead).key.value();
+  const std::uint32_t writable = add(0x1000, 0x100, kLocalWrite).key.value();
+  EXPECT_EQ(resolve({0x1000, 1, readable}, kLocalWrite), MemoryFault::kNoAccess);
+  EXPECT_EQ(resolve({0x1000, 1, readable}, kLocalRead), MemoryFault::kNone);
+  EXPECT_EQ(resolve({0x1000, 1, writable}, kLocalWrite), MemoryFault::kNone);
+  const ProtectionDomain other(2);
+  EXPECT_EQ(table_.resolve(other, {0x1000, 1, writable}, kLocalRead, bytes_), MemoryFault::kOtherDomain);
+  EXPECT_EQ(resolve({0x1000, 1, writable ^ 0x80}), MemoryFault::kUnknownKey);
+}
+
+TEST_F(MemoryTableTest, AZeroLengthPieceNeedsNoKey) {
+  EXPECT_EQ(resolve({0xdead, 0, 0xbad}, kLocalWrite), MemoryFault::kNone);
+  EXPECT_TRUE(bytes_.empty());
+}
+
+TEST(MemoryRegion, WritableFromAfarMustBeWritableHere) {
+  MemoryRegion region{nullptr, 0x1000, 0x1000, 0x1000, 0, {}};
+  for (AccessFlags access = 0; access < 1024; ++access) {
+    region.access = access;
+    const bool bad = (access & (kRemoteWrite | kRemoteAtomic)) != 0 && (access & kLocalWrite) == 0;
+    const Status status = check_region(region);
+    EXPECT_EQ(status.has_value(), !bad) << access;
+    EXPECT_EQ(status ? EINVAL : status.error().system_errno, EINVAL);
+  }
+}
+
+TEST(MemoryRegion, OptionalFlagsAreIgnoredAndUnknownOnesRefused) {
+  MemoryRegion region{nullptr, 0x1000, 0x1000, 0x1000, kOptionalAccess, {}};
+  EXPECT_TRUE(check_region(region));
+  region.access = 1U << 15;
+  EXPECT_FALSE(check_region(region));
+  region.access = 1U << 31;
+  EXPECT_FALSE(check_region(region));
+}
+
+TEST(MemoryRegion, MayNotWrapAround) {
+  EXPECT_FALSE(check_region({nullptr, UINT64_MAX, 2, 0, 0, {}}));
+  EXPECT_FALSE(check_region({nullptr, 0, 2, UINT64_MAX, 0, {}}));
+  EXPECT_TRUE(check_region({nullptr, 0, UINT64_MAX, 0, 0, {}}));
+}
+
+// The published vector of SipHash-2-4 for the eight bytes 00 to 07.
+TEST(KeyStream, IsSipHash) {
+  KeyStream stream({0x0706050403020100, 0x0f0e0d0c0b0a0908}, 0x0706050403020100);
+  EXPECT_EQ(stream.next(), 0x93f5f5799a932462U);
+}
+
+TEST(ProtectionDomain, IsInUseWhileAnythingLivesInIt) {
+  ProtectionDomain domain(9);
+  EXPECT_FALSE(domain.in_use());
+  domain.enter(Resident::kAddressHandle);
+  domain.enter(Resident::kAddressHandle);
+  domain.leave(Resident::kAddressHandle);
+  EXPECT_TRUE(domain.in_use());
+  EXPECT_EQ(domain.residents(Resident::kAddressHandle), 1U);
+  EXPECT_EQ(domain.residents(Resident::kQueuePair), 0U);
+  domain.leave(Resident::kAddressHandle);
+  EXPECT_FALSE(domain.in_use());
+}
+
+}  // namespace
+}  // namespace verbena::engine

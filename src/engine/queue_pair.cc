@@ -1,0 +1,211 @@
+// The life of a queue pair: creation, modify, query, events. The data paths are in ud_send.cc and ud_receive.cc.
+#include "engine/queue_pair.h"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include "wire/mtu.h"
+
+namespace verbena::engine {
+namespace {
+
+constexpr std::uint8_t kMaxFiveBits = 31;   // timers
+constexpr std::uint8_t kMaxThreeBits = 7;   // retries
+constexpr std::uint8_t kMaxRdAtomic = 128;  // as Limits::max_rd_atomic
+constexpr std::uint8_t kMigrated = 0;       // enum ibv_mig_state; the only one there is without alternate path
+
+tl::unexpected<Error> refuse(std::string message) {
+  return failure(ErrorCode::kInvalidArgument, std::move(message), EINVAL);
+}
+
+std::string step_name(QpType type, QpState from, QpState to) {
+  return std::string(name_of(type)) + " queue pair from " + std::string(name_of(from)) + " to " +
+         std::string(name_of(to));
+}
+
+// One row for each attribute that is a bare number.
+struct RangeRow {
+  AttrMask bit;
+  std::uint8_t QpAttributes::*field;
+  std::uint8_t least;
+  std::uint8_t most;
+  std::string_view name;
+};
+constexpr std::array<RangeRow, 8> kRanges{{
+    {kAttrTimeout, &QpAttributes::timeout, 0, kMaxFiveBits, "timeout"},
+    {kAttrRetryCount, &QpAttributes::retry_count, 0, kMaxThreeBits, "retry_cnt"},
+    {kAttrRnrRetry, &QpAttributes::rnr_retry, 0, kMaxThreeBits, "rnr_retry"},
+    {kAttrMinRnrTimer, &QpAttributes::min_rnr_timer, 0, kMaxFiveBits, "min_rnr_timer"},
+    {kAttrMaxRdAtomic, &QpAttributes::max_rd_atomic, 0, kMaxRdAtomic, "max_rd_atomic"},
+    {kAttrMaxDestRdAtomic, &QpAttributes::max_dest_rd_atomic, 0, kMaxRdAtomic, "max_dest_rd_atomic"},
+    {kAttrPathMigrationState, &QpAttributes::path_migration_state, kMigrated, kMigrated, "path_mig_state"},
+    {kAttrPathMtu, &QpAttributes::path_mtu, 1, 5, "path_mtu"},
+}};
+
+Status check_ranges(const QpAttributes& attributes, AttrMask mask) {
+  for (const RangeRow& row : kRanges) {
+    const std::uint8_t value = attributes.*row.field;
+    if ((mask & row.bit) != 0 && (value < row.least || value > row.most)) {
+      return refuse(std::string(row.name) + " " + std::to_string(value) + " is not within " +
+                    std::to_string(row.least) + " to " + std::to_string(row.most));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+QueuePair::QueuePair(const QpConfig& config)
+    : qpn_(config.qpn),
+      type_(config.type),
+      signal_all_(config.signal_all),
+      domain_(config.domain),
+      memory_(config.memory),
+      send_completions_(config.send_completions),
+      receive_completions_(config.receive_completions),
+      shared_receives_(config.shared_receives),
+      send_queue_(config.capabilities.max_send_wr, config.capabilities.max_send_sge,
+                  config.capabilities.max_inline_data),
+      receive_queue_(config.shared_receives == nullptr ? config.capabilities.max_recv_wr : 0,
+                     config.capabilities.max_recv_sge),
+      capabilities_(config.capabilities) {
+  capabilities_.max_inline_data = send_queue_.max_inline();
+  capabilities_.max_send_sge = std::min(capabilities_.max_send_sge, std::uint32_t{kMaxSge});
+  capabilities_.max_recv_sge = std::min(capabilities_.max_recv_sge, std::uint32_t{kMaxSge});
+}
+
+std::optional<QpEvent> QueuePair::poll_event() noexcept {
+  const std::uint32_t pending = events_.load(std::memory_order_relaxed);
+  if (pending == 0) return std::nullopt;
+  const auto event = static_cast<QpEvent>(std::countr_zero(pending));
+  const std::uint32_t bit = 1U << static_cast<unsigned>(event);
+  if ((events_.fetch_and(~bit, std::memory_order_relaxed) & bit) == 0) return std::nullopt;  // another thread told it
+  return event;
+}
+
+void QueuePair::raise(QpEvent event) noexcept {
+  events_.fetch_or(1U << static_cast<unsigned>(event), std::memory_order_relaxed);
+}
+
+Status QueuePair::modify(const QpAttributes& attributes, AttrMask mask, const PortView& port) {
+  settle_send();
+  const QpState from = state();
+  const QpState to = (mask & kAttrState) != 0 ? attributes.state : from;
+  if (check_transition(type_, from, to, mask) != 0) {
+    const QpEdge& edge = edge_of(type_, from, to);
+    if (!edge.valid) return refuse(step_name(type_, from, to) + " is no step of its life");
+    return refuse(step_name(type_, from, to) + ": attribute mask " + std::to_string(mask) + " must hold " +
+                  std::to_string(edge.required) + " and may hold " + std::to_string(edge.optional));
+  }
+  if ((mask & kAttrCurrentState) != 0 && attributes.current_state != from) {
+    return refuse("queue pair is in " + std::string(name_of(from)) + ", not in " +
+                  std::string(name_of(attributes.current_state)));
+  }
+  if (from == QpState::kSendQueueDrained && to != QpState::kError && send_queue_.on_their_way() != 0) {
+    return refuse("send queue is still draining");
+  }
+  if (Status status = check_attributes(attributes, mask, port); !status) return status;
+  apply(attributes, mask, port);
+  enter(from, to);
+  return {};
+}
+
+Status QueuePair::check_attributes(const QpAttributes& attributes, AttrMask mask, const PortView& port) const {
+  if ((mask & kAttrPort) != 0 && attributes.port != port.number) {
+    return refuse("port " + std::to_string(attributes.port) + " does not exist; the device has port " +
+                  std::to_string(port.number));
+  }
+  if ((mask & kAttrPkeyIndex) != 0 && attributes.pkey_index >= kPkeyTableLength) {
+    return refuse("P_Key index " + std::to_string(attributes.pkey_index) +
+                  " is outside the table, which has one entry");
+  }
+  if ((mask & kAttrAlternatePath) != 0) return refuse("RoCE has no alternate path");
+  if ((mask & kAttrAccessFlags) != 0 && (attributes.access & ~kKnownAccess) != 0) {
+    return refuse("access flags hold a bit that verbs does not define");
+  }
+  if ((mask & kAttrDestinationQpn) != 0 && attributes.destination_qpn > Qpn::kMask) {
+    return refuse("destination QPN " + std::to_string(attributes.destination_qpn) + " has more than 24 bits");
+  }
+  if (Status status = check_ranges(attributes, mask); !status) return status;
+  if ((mask & kAttrPathMtu) != 0) {
+    const auto mtu = wire::mtu_of_number(attributes.path_mtu);
+    if (!mtu || wire::byte_count(*mtu) > port.mtu) {
+      return refuse("path MTU is above the " + std::to_string(port.mtu) + " bytes of the port");
+    }
+  }
+  if ((mask & kAttrAddressVector) != 0) {
+    const Result<AddressHandle> path = validate(attributes.address, port, domain_);
+    if (!path) return tl::make_unexpected(path.error());
+  }
+  return {};
+}
+
+void QueuePair::apply(const QpAttributes& attributes, AttrMask mask, const PortView& port) noexcept {
+  const auto take = [&](AttrMask bit, auto field) {
+    if ((mask & bit) != 0) attributes_.*field = attributes.*field;
+  };
+  take(kAttrAccessFlags, &QpAttributes::access);
+  take(kAttrPkeyIndex, &QpAttributes::pkey_index);
+  take(kAttrPort, &QpAttributes::port);
+  take(kAttrQkey, &QpAttributes::qkey);
+  take(kAttrAddressVector, &QpAttributes::address);
+  take(kAttrDestinationQpn, &QpAttributes::destination_qpn);
+  take(kAttrReceivePsn, &QpAttributes::receive_psn);
+  take(kAttrSendPsn, &QpAttributes::send_psn);
+  take(kAttrRateLimit, &QpAttributes::rate_limit);
+  for (const RangeRow& row : kRanges) take(row.bit, row.field);
+  attributes_.sqd_async_notify = (mask & kAttrSqdAsyncNotify) != 0 && attributes.sqd_async_notify;
+  attributes_.receive_psn &= Psn::kMask;
+  attributes_.send_psn &= Psn::kMask;
+  if ((mask & kAttrPort) != 0) mtu_ = port.mtu;
+  if ((mask & kAttrQkey) != 0) qkey_ = Qkey(attributes.qkey);
+  if ((mask & kAttrSendPsn) != 0) next_psn_ = Psn(attributes.send_psn);
+}
+
+void QueuePair::enter(QpState from, QpState to) noexcept {
+  if (to == QpState::kReset) {
+    reset();
+    return;
+  }
+  state_.store(to, std::memory_order_relaxed);
+  if (to == QpState::kError && from != QpState::kError) {
+    flush_send();
+    flush_receive();
+  } else if (to == QpState::kSendQueueDrained && from == QpState::kReadyToSend) {
+    drain_event_wanted_ = attributes_.sqd_async_notify;
+    raise_if_drained();
+  }
+}
+
+void QueuePair::reset() noexcept {
+  state_.store(QpState::kReset, std::memory_order_relaxed);
+  events_.store(0, std::memory_order_relaxed);
+  send_queue_.clear();
+  receive_queue_.clear();
+  attributes_ = {};
+  qkey_ = {};
+  next_psn_ = {};
+  pacer_ = {};
+  fault_status_ = WcStatus::kSuccess;
+  drain_event_wanted_ = false;
+}
+
+void QueuePair::fail() noexcept {
+  const QpState from = state();
+  if (from == QpState::kReset || from == QpState::kError) return;
+  raise(QpEvent::kFatal);
+  enter(from, QpState::kError);
+}
+
+QpAttributes QueuePair::query() const noexcept {
+  QpAttributes answer = attributes_;
+  answer.state = answer.current_state = state();
+  answer.capabilities = capabilities_;
+  answer.send_queue_draining = answer.state == QpState::kSendQueueDrained && send_queue_.on_their_way() != 0;
+  return answer;
+}
+
+}  // namespace verbena::engine

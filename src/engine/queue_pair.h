@@ -1,0 +1,191 @@
+// A queue pair: a send queue, a receive queue and the state that both obey (qp_state.h), as a machine of posts and
+// packets in, and packets, completions and events out. InfiniBand Architecture volume 1, chapters 9 and 10.
+//
+// Sending. post_send() checks a request and puts it, headers encoded and inline data copied, into a slot.
+// poll_transmit() yields the next packet; on_transmitted() completes the oldest of those yielded. A request that fails
+// when its turn comes completes with its error as soon as those before it are complete, takes a UD or UC queue pair to
+// the send queue error state, and all behind it are flushed, in order. What a transport could not take goes back with
+// rewind_transmit().
+//
+// Receiving. on_packet() checks the packet, finds a receive that has room, and scatters header and payload into it. A
+// packet that fails a check leaves no trace but the Drop that it returns.
+//
+// A queue pair of a type other than UD has the whole life and the whole posting rules here; it sends and receives
+// nothing.
+//
+// Thread-safety: two owners at a time. The send side (post_send, poll_transmit, on_transmitted, rewind_transmit,
+//                next_timeout, settle_send, ...) and the receive side (post_receive, on_packet) share
+//                no field but `state_` and `events_`, which are atomic, and what only modify() writes. modify(),
+//                query(), fail() and set_mtu() need both sides. state() and poll_event() need none.
+// Ownership:     domain, memory table, sinks and source outlive the queue pair. No pointer of a request is kept, except
+//                to the user's memory until completion.
+// Errors:        posts return an errno; modify() says in words what it refuses; a bad packet is a Drop.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "base/drop.h"
+#include "base/envelope.h"
+#include "base/instant.h"
+#include "base/psn.h"
+#include "base/qpn.h"
+#include "engine/completion.h"
+#include "engine/memory_table.h"
+#include "engine/pacer.h"
+#include "engine/port_view.h"
+#include "engine/protection_domain.h"
+#include "engine/qp_attributes.h"
+#include "engine/qp_state.h"
+#include "engine/receive_queue.h"
+#include "engine/send_queue.h"
+#include "engine/send_request.h"
+#include "engine/shared_receive_queue.h"
+#include "engine/transmit.h"
+#include "verbena/result.h"
+#include "wire/packet.h"
+
+namespace verbena::engine {
+
+// The numbers are those of enum ibv_event_type.
+enum class QpEvent : std::uint8_t { kFatal = 1, kSendQueueDrained = 5, kLastWqeReached = 16 };
+
+// What becomes of a request that is posted: a slot and a packet, a slot and a failure when its turn comes, or EINVAL.
+enum class SendVerdict : std::uint8_t { kAccept, kFailLater, kRefuse };
+
+struct QpConfig {
+  Qpn qpn;
+  QpType type = QpType::kUd;
+  const ProtectionDomain* domain = nullptr;
+  const MemoryTable* memory = nullptr;
+  CompletionSink* send_completions = nullptr;
+  CompletionSink* receive_completions = nullptr;
+  ReceiveSource* shared_receives = nullptr;  // nullptr: a receive queue of its own
+  QpCapabilities capabilities;               // within the limits of the device; the caller has checked
+  bool signal_all = false;
+};
+
+class alignas(64) QueuePair {
+ public:
+  // Throws std::bad_alloc where the queues find no memory.
+  explicit QueuePair(const QpConfig& config);
+  QueuePair(const QueuePair&) = delete;
+  QueuePair& operator=(const QueuePair&) = delete;
+
+  // --- any thread
+  Qpn qpn() const noexcept { return qpn_; }
+  QpType type() const noexcept { return type_; }
+  const ProtectionDomain& domain() const noexcept { return *domain_; }
+  // As granted: never less than asked.
+  const QpCapabilities& capabilities() const noexcept { return capabilities_; }
+  bool has_shared_receives() const noexcept { return shared_receives_ != nullptr; }
+  QpState state() const noexcept { return state_.load(std::memory_order_relaxed); }
+  // One of the events that happened, each until it is told once; nothing where there is none.
+  std::optional<QpEvent> poll_event() noexcept;
+
+  // --- Requires: both sides
+  // Checks everything before it changes anything. EINVAL for a step or attribute that the state table or the port does
+  // not allow. The rights to a privileged Q_Key are the caller's to check. After a reset the caller takes the queue
+  // pair's completions out of its completion queues.
+  Status modify(const QpAttributes& attributes, AttrMask mask, const PortView& port);
+  QpAttributes query() const noexcept;
+  // To the error state, with QP_FATAL, because a completion queue was overrun. Nothing in RESET.
+  void fail() noexcept;
+  // The port's MTU changed. Also set by modify() with kAttrPort.
+  void set_mtu(std::uint32_t bytes) noexcept { mtu_ = bytes; }
+
+  // --- Requires: the send side
+  // 0; EINVAL for the state, the opcode, too many SGEs, inline data too long, no address handle; ENOMEM where full.
+  int post_send(const SendRequest& request) noexcept;
+  // The next packet to send, if there is one that may go now. Each is sent in order.
+  bool poll_transmit(Instant now, Transmit& packet) noexcept;
+  // The oldest `count` packets that were yielded are on the network: their requests complete.
+  void on_transmitted(std::size_t count) noexcept;
+  // Those yielded and not transmitted are yielded again.
+  void rewind_transmit() noexcept;
+  // When poll_transmit() should be called again, where it waits for the pace of an address handle.
+  std::optional<Instant> next_timeout() const noexcept;
+  // Whether poll_transmit() has something to yield or to flush, now or at next_timeout().
+  bool has_untransmitted() const noexcept;
+  // Flushes what waits if the receive side has taken the queue pair to the error state; also part of poll_transmit().
+  // To be called after an on_packet() that left the state kError.
+  void settle_send() noexcept;
+  // The UDP source port of packets to address handles without flow label.
+  void set_source_port(std::uint16_t port) noexcept { source_port_ = port; }
+
+  // --- Requires: the receive side
+  // 0; EINVAL in RESET, with a shared receive queue, for too many SGEs; ENOMEM where full.
+  int post_receive(std::uint64_t wr_id, std::span<const Sge> sges) noexcept;
+  // kNone: delivered. `udp_payload_size` counts the ICRC, present or not. Neither packet nor envelope is kept.
+  Drop on_packet(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size,
+                 Instant now) noexcept;
+
+ private:
+  bool sends_datagrams() const noexcept { return type_ == QpType::kUd; }
+  Status check_attributes(const QpAttributes& attributes, AttrMask mask, const PortView& port) const;
+  void apply(const QpAttributes& attributes, AttrMask mask, const PortView& port) noexcept;
+  void enter(QpState from, QpState to) noexcept;
+  void reset() noexcept;
+  void raise(QpEvent event) noexcept;
+
+  // Send side.
+  SendVerdict verdict_on(const SendRequest& request) const noexcept;
+  void write_wqe(const SendRequest& request, std::uint64_t length, SendVerdict verdict) noexcept;
+  void encode_ud(const SendRequest& request, SendWqe& wqe) noexcept;
+  bool begin_ud(Instant now, Transmit& packet) noexcept;
+  MemoryFault gather(SendWqe& wqe, Transmit& packet) const noexcept;
+  bool stop_sending(WcStatus status, MemoryFault fault) noexcept;
+  void settle_fault() noexcept;
+  void complete_send(WcStatus status, MemoryFault fault) noexcept;
+  void flush_send() noexcept;
+  void raise_if_drained() noexcept;
+
+  // Receive side.
+  Drop receive_ud(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size) noexcept;
+  Drop deliver_ud(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size,
+                  const ReceiveRequest& request) noexcept;
+  Drop fail_receive(std::uint64_t wr_id, MemoryFault fault) noexcept;
+  void complete_receive(std::uint64_t wr_id, WcStatus status, MemoryFault fault) noexcept;
+  void flush_receive() noexcept;
+
+  // Never changes.
+  const Qpn qpn_;
+  const QpType type_;
+  const bool signal_all_;
+  const ProtectionDomain* const domain_;
+  const MemoryTable* const memory_;
+  CompletionSink* const send_completions_;
+  CompletionSink* const receive_completions_;
+  ReceiveSource* const shared_receives_;
+
+  // Written by modify(), with both sides held; read by both.
+  std::uint32_t mtu_ = 0;
+  Qkey qkey_;
+
+  // Written by modify(), by the send side (to kSendQueueError) and by the receive side (to kError). Relaxed: it guards
+  // no other memory; each side orders its own fields by the lock of its owner.
+  std::atomic<QpState> state_{QpState::kReset};
+  // Bit QpEvent of what is to be told. Relaxed: it guards nothing.
+  std::atomic<std::uint32_t> events_{0};
+
+  // Send side.
+  alignas(64) SendQueue send_queue_;
+  Psn next_psn_;
+  Pacer pacer_;
+  std::uint16_t source_port_ = 0;
+  WcStatus fault_status_ = WcStatus::kSuccess;  // of the request at the cursor; kSuccess: none has failed
+  MemoryFault fault_ = MemoryFault::kNone;
+  bool drain_event_wanted_ = false;
+
+  // Receive side.
+  alignas(64) ReceiveQueue receive_queue_;
+
+  // Both sides.
+  QpCapabilities capabilities_;
+  QpAttributes attributes_;
+};
+
+}  // namespace verbena::engine

@@ -1,0 +1,73 @@
+// The receive side of a queue pair as far as every type shares it: posting, the checks that come before a packet's
+// service (InfiniBand Architecture volume 1, section 9.6), failing and flushing. The service itself: ud_receive.cc.
+#include <cerrno>
+
+#include "engine/queue_pair.h"
+
+namespace verbena::engine {
+namespace {
+
+constexpr std::uint16_t kPkeyBase = 0x7fff;
+constexpr std::uint16_t kPkeyFullMember = 0x8000;
+
+// Same partition, and not both limited members (section 10.9.3). Ours is full.
+bool matches(Pkey pkey) noexcept {
+  static_assert((kDefaultPkey & kPkeyFullMember) != 0);
+  return (pkey.value() & kPkeyBase) == (kDefaultPkey & kPkeyBase);
+}
+
+bool receives(QpState state) noexcept {
+  return state >= QpState::kReadyToReceive && state != QpState::kError;
+}
+
+}  // namespace
+
+int QueuePair::post_receive(std::uint64_t wr_id, std::span<const Sge> sges) noexcept {
+  const QpState now = state();
+  if (now == QpState::kReset || has_shared_receives()) return EINVAL;
+  if (sges.size() > capabilities_.max_recv_sge) return EINVAL;
+  if (const int error = receive_queue_.post(wr_id, sges); error != 0) return error;
+  if (now == QpState::kError) flush_receive();
+  return 0;
+}
+
+Drop QueuePair::on_packet(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size,
+                          Instant /*now*/) noexcept {
+  if (!receives(state())) return Drop::kBadQpState;
+  if (type_ != QpType::kUd || wire::row_of(packet.bth.opcode).transport != wire::Transport::kUd) {
+    return Drop::kOpcodeNotForQp;
+  }
+  if (!matches(packet.bth.pkey)) return Drop::kPkeyMismatch;
+  return receive_ud(packet, envelope, udp_payload_size);
+}
+
+// A receive whose memory is not as it should be takes the queue pair to the error state; the completion says why.
+Drop QueuePair::fail_receive(std::uint64_t wr_id, MemoryFault fault) noexcept {
+  state_.store(QpState::kError, std::memory_order_relaxed);
+  complete_receive(wr_id, WcStatus::kLocalProtectionError, fault);
+  flush_receive();
+  return Drop::kReceiveProtection;
+}
+
+void QueuePair::complete_receive(std::uint64_t wr_id, WcStatus status, MemoryFault fault) noexcept {
+  Completion completion;
+  completion.wr_id = wr_id;
+  completion.status = status;
+  completion.opcode = WcOpcode::kReceive;
+  completion.vendor_error = static_cast<std::uint32_t>(fault);
+  completion.qp_number = qpn_.value();
+  receive_completions_->push(completion);
+}
+
+// What is in a shared queue stays there for the others; the event says that no more will be taken for this one.
+void QueuePair::flush_receive() noexcept {
+  if (has_shared_receives()) {
+    raise(QpEvent::kLastWqeReached);
+    return;
+  }
+  for (; !receive_queue_.empty(); receive_queue_.pop()) {
+    complete_receive(receive_queue_.front().wr_id, WcStatus::kFlushError, MemoryFault::kNone);
+  }
+}
+
+}  // namespace verbena::engine

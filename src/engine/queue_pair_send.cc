@@ -1,0 +1,128 @@
+// The send side of a queue pair as far as every type shares it: posting, completing, flushing (InfiniBand Architecture
+// volume 1, sections 10.7.2, 10.8.2 and 10.10.2). How a request becomes packets is the type's: ud_send.cc.
+#include <algorithm>
+#include <cerrno>
+
+#include "engine/queue_pair.h"
+
+namespace verbena::engine {
+
+int QueuePair::post_send(const SendRequest& request) noexcept {
+  const QpState now = state();
+  if (now < QpState::kReadyToSend) return EINVAL;
+  std::uint64_t length = 0;
+  for (const Sge& sge : request.sges) length += sge.length;
+  if (request.sges.size() > capabilities_.max_send_sge) return EINVAL;
+  if ((request.flags & kSendInline) != 0 && length > capabilities_.max_inline_data) return EINVAL;
+  const SendVerdict verdict = verdict_on(request);
+  if (verdict == SendVerdict::kRefuse) return EINVAL;
+
+  const bool flushes = now == QpState::kSendQueueError || now == QpState::kError;
+  if (flushes) flush_send();
+  if (send_queue_.full()) return ENOMEM;
+  write_wqe(request, length, verdict);
+  send_queue_.post();
+  if (flushes) flush_send();
+  return 0;
+}
+
+bool QueuePair::poll_transmit(Instant now, Transmit& packet) noexcept {
+  if (state() != QpState::kReadyToSend) [[unlikely]] {
+    settle_send();
+    return false;
+  }
+  if (send_queue_.all_begun() || !sends_datagrams()) return false;
+  if (fault_status_ != WcStatus::kSuccess) return false;  // waits for those before it
+  return begin_ud(now, packet);
+}
+
+bool QueuePair::has_untransmitted() const noexcept {
+  if (state() == QpState::kError) return send_queue_.size() != 0;
+  return state() == QpState::kReadyToSend && sends_datagrams() && !send_queue_.all_begun() &&
+         fault_status_ == WcStatus::kSuccess;
+}
+
+void QueuePair::on_transmitted(std::size_t count) noexcept {
+  for (count = std::min(count, send_queue_.on_their_way()); count != 0; --count) {
+    const SendWqe& wqe = send_queue_.oldest();
+    if ((wqe.flags & SendWqe::kSignaled) != 0) {
+      complete_send(WcStatus::kSuccess, MemoryFault::kNone);
+    } else {
+      send_queue_.complete();
+    }
+  }
+  if (fault_status_ != WcStatus::kSuccess) settle_fault();
+  if (drain_event_wanted_) raise_if_drained();
+}
+
+void QueuePair::rewind_transmit() noexcept {
+  while (send_queue_.on_their_way() != 0) {
+    const SendWqe& wqe = send_queue_.unbegin();
+    if (wqe.byte_period != 0) pacer_.refund(wqe.byte_period, paced_size(wqe));
+  }
+  fault_status_ = WcStatus::kSuccess;  // of a request that will have its turn again
+}
+
+std::optional<Instant> QueuePair::next_timeout() const noexcept {
+  if (state() != QpState::kReadyToSend || send_queue_.all_begun()) return std::nullopt;
+  if (send_queue_.next().byte_period == 0) return std::nullopt;
+  return pacer_.free_at();
+}
+
+void QueuePair::settle_send() noexcept {
+  if (state() == QpState::kError) flush_send();
+}
+
+// The request at the cursor cannot be sent. Always false, as poll_transmit() answers.
+bool QueuePair::stop_sending(WcStatus status, MemoryFault fault) noexcept {
+  fault_status_ = status;
+  fault_ = fault;
+  settle_fault();
+  return false;
+}
+
+void QueuePair::settle_fault() noexcept {
+  if (send_queue_.on_their_way() != 0) return;
+  // Not over kError, to which the receive side may just have gone.
+  QpState from = QpState::kReadyToSend;
+  if (!state_.compare_exchange_strong(from, QpState::kSendQueueError, std::memory_order_relaxed) &&
+      from == QpState::kSendQueueDrained) {
+    state_.compare_exchange_strong(from, QpState::kSendQueueError, std::memory_order_relaxed);
+  }
+  drain_event_wanted_ = false;
+  flush_send();
+}
+
+// Completes the oldest request. An unsuccessful one tells its opcode to nobody.
+void QueuePair::complete_send(WcStatus status, MemoryFault fault) noexcept {
+  const SendWqe& wqe = send_queue_.oldest();
+  Completion completion;
+  completion.wr_id = wqe.wr_id;
+  completion.status = status;
+  completion.opcode = WcOpcode::kSend;
+  completion.vendor_error = static_cast<std::uint32_t>(fault);
+  completion.byte_length = wqe.length;
+  completion.qp_number = qpn_.value();
+  send_queue_.complete();
+  send_completions_->push(completion);
+}
+
+// Completes all there is, in order: the one that failed with its own status, the others as flushed.
+void QueuePair::flush_send() noexcept {
+  while (send_queue_.size() != 0) {
+    if (fault_status_ != WcStatus::kSuccess && send_queue_.on_their_way() == 0) {
+      complete_send(fault_status_, fault_);
+      fault_status_ = WcStatus::kSuccess;
+    } else {
+      complete_send(WcStatus::kFlushError, MemoryFault::kNone);
+    }
+  }
+}
+
+void QueuePair::raise_if_drained() noexcept {
+  if (!drain_event_wanted_ || send_queue_.on_their_way() != 0) return;
+  drain_event_wanted_ = false;
+  raise(QpEvent::kSendQueueDrained);
+}
+
+}  // namespace verbena::engine

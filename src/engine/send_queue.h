@@ -1,0 +1,105 @@
+// Posted sends, oldest first, in slots of one size, each ready for the wire: its headers are encoded when it is posted.
+//
+//      completed        cursor           posted
+//   done   │ on their way  │ not yet begun  │ free
+//   ───────┴───────────────┴────────────────┴──────>   positions, which only grow
+//
+// A slot is a SendWqe and behind it either the SGE list or the inline data. Slots begin on cache lines.
+//
+// Thread-safety: none; the send side of a queue pair owns it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/envelope.h"
+#include "base/qpn.h"
+#include "engine/rate.h"
+#include "engine/sge.h"
+#include "wire/bth.h"
+#include "wire/deth.h"
+#include "wire/imm_dt.h"
+
+namespace verbena::engine {
+
+struct SendWqe {
+  static constexpr std::size_t kHeaderRoom = wire::Bth::kSize + wire::Deth::kSize + wire::ImmDt::kSize;
+  static constexpr std::uint8_t kInline = 1;
+  static constexpr std::uint8_t kSignaled = 2;
+  static constexpr std::uint8_t kRefused = 4;  // accepted, and to fail with LOC_QP_OP_ERR when its turn comes
+
+  std::uint64_t wr_id;
+  Envelope envelope;
+  std::array<std::byte, kHeaderRoom> header;
+  Qpn destination_qpn;
+  std::uint32_t length;    // of the payload; UINT32_MAX for all that is longer
+  BytePeriod byte_period;  // the pace of the address handle
+  std::uint8_t header_size;
+  std::uint8_t sge_count;
+  std::uint8_t flags;
+};
+
+// What a packet counts for at a static rate.
+inline std::uint32_t paced_size(const SendWqe& wqe) noexcept {
+  return wqe.length + wqe.header_size;
+}
+
+class SendQueue {
+ public:
+  // Every slot has room for `max_sge` SGEs and for `max_inline` bytes, whichever is more, and is filled up to a cache
+  // line.
+  SendQueue(std::uint32_t capacity, std::uint32_t max_sge, std::uint32_t max_inline);
+
+  std::uint32_t capacity() const noexcept { return capacity_; }
+  // What the slots have room for: at least what was asked.
+  std::uint32_t max_inline() const noexcept { return max_inline_; }
+
+  bool full() const noexcept { return posted_ - completed_ >= capacity_; }
+  bool all_begun() const noexcept { return cursor_ == posted_; }
+  std::size_t on_their_way() const noexcept { return static_cast<std::size_t>(cursor_ - completed_); }
+  std::size_t size() const noexcept { return static_cast<std::size_t>(posted_ - completed_); }
+
+  // The slot that post() will add. Requires: !full().
+  SendWqe& free_slot() noexcept { return wqe_at(posted_); }
+  void post() noexcept { ++posted_; }
+  // The next to begin. Requires: !all_begun().
+  SendWqe& next() noexcept { return wqe_at(cursor_); }
+  const SendWqe& next() const noexcept { return const_cast<SendQueue*>(this)->next(); }
+  void begin() noexcept { ++cursor_; }
+  // The oldest. Requires: size() != 0.
+  SendWqe& oldest() noexcept { return wqe_at(completed_); }
+  // Also counts as begun, where it was not.
+  void complete() noexcept {
+    ++completed_;
+    if (cursor_ < completed_) cursor_ = completed_;
+  }
+  // Takes back the youngest begin(). Requires: on_their_way() != 0.
+  SendWqe& unbegin() noexcept { return wqe_at(--cursor_); }
+  void clear() noexcept { completed_ = cursor_ = posted_; }
+
+  static Sge* sges_of(SendWqe& wqe) noexcept { return reinterpret_cast<Sge*>(&wqe + 1); }
+  static std::byte* inline_data_of(SendWqe& wqe) noexcept { return reinterpret_cast<std::byte*>(&wqe + 1); }
+
+ private:
+  struct alignas(64) Line {
+    std::array<std::byte, 64> bytes;
+  };
+
+  SendWqe& wqe_at(std::uint64_t position) noexcept {
+    return *reinterpret_cast<SendWqe*>(&lines_[(position & mask_) * stride_]);
+  }
+
+  std::vector<Line> lines_;
+  std::uint64_t mask_;
+  std::size_t stride_;  // in lines
+  std::uint32_t capacity_;
+  std::uint32_t max_inline_;
+  std::uint64_t posted_ = 0;
+  std::uint64_t cursor_ = 0;
+  std::uint64_t completed_ = 0;
+};
+
+}  // namespace verbena::engine

@@ -1,0 +1,50 @@
+// A send work request as the user posts it (ibv_send_wr). The numbers are those of verbs.h.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "engine/address_handle.h"
+#include "engine/sge.h"
+
+namespace verbena::engine {
+
+enum class SendOpcode : std::uint8_t {
+  kRdmaWrite = 0,
+  kRdmaWriteWithImmediate = 1,
+  kSend = 2,
+  kSendWithImmediate = 3,
+  kRdmaRead = 4,
+  kCompareSwap = 5,
+  kFetchAdd = 6,
+  kLocalInvalidate = 7,
+  kBindMemoryWindow = 8,
+  kSendWithInvalidate = 9,
+  kSegmentedSend = 10,
+  kFlush = 14,
+  kAtomicWrite = 15,
+};
+
+// Whether verbs defines the number.
+constexpr bool is_known(SendOpcode opcode) noexcept {
+  return opcode <= SendOpcode::kSegmentedSend || opcode == SendOpcode::kFlush || opcode == SendOpcode::kAtomicWrite;
+}
+
+inline constexpr std::uint32_t kSendFence = 1;
+inline constexpr std::uint32_t kSendSignaled = 2;
+inline constexpr std::uint32_t kSendSolicited = 4;
+inline constexpr std::uint32_t kSendInline = 8;
+
+struct SendRequest {
+  std::uint64_t wr_id = 0;
+  SendOpcode opcode = SendOpcode::kSend;  // any number may stand here; an unknown one is refused
+  std::uint32_t flags = 0;
+  std::uint32_t immediate = 0;  // in network order, as it stands in the work request
+  std::span<const Sge> sges;
+  // For UD, and only where the opcode is a send: in any other, verbs keeps other things in their place.
+  const AddressHandle* address = nullptr;
+  std::uint32_t remote_qpn = 0;
+  std::uint32_t remote_qkey = 0;
+};
+
+}  // namespace verbena::engine

@@ -1,0 +1,113 @@
+// How a datagram queue pair receives (InfiniBand Architecture volume 1, sections 9.8.3 and 11.4.2.1): the Q_Key, a
+// receive with room for the GRH and the payload, and the scattering. What does not fit is dropped and takes no receive
+// with it.
+#include <algorithm>
+#include <cstring>
+
+#include "engine/queue_pair.h"
+#include "wire/network_header.h"
+
+namespace verbena::engine {
+namespace {
+
+// The memory of a receive, as far as a packet will fill it.
+struct Target {
+  std::array<std::span<std::byte>, kMaxSge> parts;
+  std::size_t count;
+};
+
+MemoryFault resolve(const MemoryTable& memory, const ProtectionDomain& domain, std::span<const Sge> sges,
+                    std::size_t size, Target& target) noexcept {
+  target.count = 0;
+  for (const Sge& sge : sges) {
+    if (size == 0) break;
+    if (sge.length == 0) continue;
+    std::span<std::byte>& part = target.parts[target.count];
+    const MemoryFault fault = memory.resolve(domain, sge, kLocalWrite, part);
+    if (fault != MemoryFault::kNone) return fault;
+    if (part.size() > size) part = part.first(size);
+    size -= part.size();
+    ++target.count;
+  }
+  return MemoryFault::kNone;
+}
+
+// Lays `bytes` down behind what was laid down before.
+class Scatter {
+ public:
+  explicit Scatter(const Target& target) noexcept : next_(target.parts.data()) {}
+
+  // Requires: as much room is left.
+  void write(std::span<const std::byte> bytes) noexcept {
+    while (!bytes.empty()) {
+      if (offset_ == next_->size()) {
+        ++next_;
+        offset_ = 0;
+      }
+      const std::size_t count = std::min(bytes.size(), next_->size() - offset_);
+      std::memcpy(next_->data() + offset_, bytes.data(), count);
+      offset_ += count;
+      bytes = bytes.subspan(count);
+    }
+  }
+
+ private:
+  const std::span<std::byte>* next_;
+  std::size_t offset_ = 0;
+};
+
+}  // namespace
+
+Drop QueuePair::receive_ud(const wire::Packet& packet, const Envelope& envelope,
+                           std::size_t udp_payload_size) noexcept {
+  if (packet.deth.qkey != qkey_) return Drop::kQkeyMismatch;
+  if (packet.payload.size() > mtu_) return Drop::kPayloadTooLong;
+  const std::size_t needed = wire::kGrhSize + packet.payload.size();
+  if (!has_shared_receives()) {
+    if (receive_queue_.empty()) return Drop::kNoReceiveRequest;
+    const ReceiveRequest request = receive_queue_.front();
+    if (request.length() < needed) return Drop::kReceiveTooSmall;
+    receive_queue_.pop();  // the slot stays as it is until the next post
+    return deliver_ud(packet, envelope, udp_payload_size, request);
+  }
+  TakenReceive taken;
+  switch (shared_receives_->take(needed, taken)) {
+    case Take::kEmpty:
+      return Drop::kNoReceiveRequest;
+    case Take::kTooSmall:
+      return Drop::kReceiveTooSmall;
+    case Take::kTaken:
+      break;
+  }
+  return deliver_ud(packet, envelope, udp_payload_size, {taken.wr_id, taken.list()});
+}
+
+Drop QueuePair::deliver_ud(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size,
+                           const ReceiveRequest& request) noexcept {
+  Target target;
+  const std::size_t size = wire::kGrhSize + packet.payload.size();
+  const MemoryFault fault = resolve(*memory_, *domain_, request.sges, size, target);
+  if (fault != MemoryFault::kNone) [[unlikely]]
+    return fail_receive(request.wr_id, fault);
+  std::array<std::byte, wire::kGrhSize> grh;
+  wire::write_grh(envelope, udp_payload_size, grh);
+  Scatter scatter(target);
+  scatter.write(grh);
+  scatter.write(packet.payload);
+
+  Completion completion;
+  completion.wr_id = request.wr_id;
+  completion.opcode = WcOpcode::kReceive;
+  completion.byte_length = static_cast<std::uint32_t>(size);
+  completion.qp_number = qpn_.value();
+  completion.source_qp = packet.deth.source_qpn.value();
+  completion.flags = kWcGrh;
+  if (packet.bth.opcode == wire::Opcode::kUdSendOnlyImm) {
+    completion.immediate = packet.imm_dt.network_order;
+    completion.flags |= kWcWithImmediate;
+  }
+  completion.solicited = packet.bth.solicited;
+  return receive_completions_->push(completion) ? Drop::kNone : Drop::kCqOverrun;
+}
+
+}  // namespace verbena::engine

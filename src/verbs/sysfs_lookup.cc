@@ -1,0 +1,113 @@
+#include "verbs/sysfs_lookup.h"
+
+#include <cerrno>
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "verbs/sysfs_source.h"
+
+namespace verbena::verbs {
+namespace {
+
+constexpr std::string_view kClassDirectory = "/sys/class/";
+constexpr std::string_view kRealDirectory = "/sys/devices/virtual/infiniband";
+constexpr mode_t kReadable = 0444;
+constexpr mode_t kListable = 0755;
+constexpr off_t kSysfsFileSize = 4096;
+
+SysfsEntry all_devices(std::string_view path) {
+  SysfsEntry entry;
+  entry.node.kind = SysfsNode::Kind::kDirectory;
+  entry.node.entries = sysfs_device_names();
+  entry.real_path = std::string(path);
+  entry.of_all_devices = true;
+  return entry;
+}
+
+std::optional<SysfsEntry> find_entry(std::string_view path) {
+  SysfsPath split;
+  if (!split_sysfs_path(path, split)) return std::nullopt;
+  if (split.device.empty()) return all_devices(path);
+  const auto device = sysfs_device(split.device);
+  if (!device) return std::nullopt;
+  auto node = find_node(*device, split.below);
+  if (!node) return std::nullopt;
+  SysfsEntry entry{std::move(*node), std::string(kRealDirectory) + "/" + device->name, false};
+  if (split.below.empty()) {
+    entry.node.is_link = path.starts_with(kClassDirectory);
+    entry.node.text = "../../devices/virtual/infiniband/" + device->name;
+  } else {
+    entry.real_path.append("/").append(split.below);
+    while (entry.real_path.ends_with('/')) entry.real_path.pop_back();
+  }
+  if (entry.node.kind == SysfsNode::Kind::kElsewhere) entry.real_path.clear();
+  return entry;
+}
+
+// An epoll descriptor can be opened for reading, and every read of it fails with EINVAL.
+int open_empty_slot(int flags) noexcept {
+  return ::epoll_create1((flags & O_CLOEXEC) != 0 ? EPOLL_CLOEXEC : 0);
+}
+
+int open_text(const std::string& text, int flags) noexcept {
+  const unsigned close_on_exec = (flags & O_CLOEXEC) != 0 ? MFD_CLOEXEC : 0U;
+  const int fd = ::memfd_create("verbena-sysfs", close_on_exec | MFD_ALLOW_SEALING);
+  if (fd < 0) return -1;
+  if (::pwrite(fd, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
+      ::fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
+    const int saved = errno;
+    ::close(fd);
+    errno = saved;
+    return -1;
+  }
+  return fd;
+}
+
+}  // namespace
+
+std::optional<SysfsEntry> look_up_sysfs(const char* path) noexcept {
+  const int saved = errno;
+  try {
+    auto entry = find_entry(path);
+    errno = saved;
+    return entry;
+  } catch (...) {
+    errno = saved;
+    return std::nullopt;
+  }
+}
+
+int open_sysfs_node(const SysfsNode& node, int flags) noexcept {
+  if ((flags & O_ACCMODE) != O_RDONLY) {
+    errno = EACCES;
+    return -1;
+  }
+  if (node.kind == SysfsNode::Kind::kDirectory) {
+    errno = EISDIR;
+    return -1;
+  }
+  if ((flags & O_DIRECTORY) != 0) {
+    errno = ENOTDIR;
+    return -1;
+  }
+  return node.kind == SysfsNode::Kind::kEmptySlot ? open_empty_slot(flags) : open_text(node.text, flags);
+}
+
+void fill_sysfs_status(const SysfsNode& node, bool follow, struct stat& status) noexcept {
+  status = {};
+  status.st_nlink = 1;
+  status.st_blksize = kSysfsFileSize;
+  if (node.is_link && !follow) {
+    status.st_mode = S_IFLNK | 0777;
+  } else if (node.kind == SysfsNode::Kind::kDirectory) {
+    status.st_mode = S_IFDIR | kListable;
+  } else {
+    status.st_mode = S_IFREG | kReadable;
+    status.st_size = kSysfsFileSize;
+  }
+}
+
+}  // namespace verbena::verbs

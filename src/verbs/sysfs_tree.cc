@@ -1,0 +1,194 @@
+#include "verbs/sysfs_tree.h"
+
+#include <array>
+#include <charconv>
+
+#include <fmt/format.h>
+
+namespace verbena::verbs {
+namespace {
+
+using Kind = SysfsNode::Kind;
+
+SysfsNode file(std::string text) {
+  return {Kind::kFile, std::move(text) + "\n", {}, false};
+}
+
+SysfsNode directory(std::vector<std::string> entries) {
+  return {Kind::kDirectory, {}, std::move(entries), false};
+}
+
+SysfsNode elsewhere(std::string path, bool is_link = false) {
+  return {Kind::kElsewhere, std::move(path), {}, is_link};
+}
+
+// Takes the first component off `path`.
+std::string_view take_component(std::string_view& path) noexcept {
+  const std::size_t slash = path.find('/');
+  const std::string_view first = path.substr(0, slash);
+  path = slash == std::string_view::npos ? std::string_view{} : path.substr(slash + 1);
+  return first;
+}
+
+std::optional<std::size_t> parse_index(std::string_view text, std::size_t end) noexcept {
+  std::size_t index = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), index);
+  if (error != std::errc{} || rest != text.data() + text.size() || text.empty() || index >= end) return std::nullopt;
+  if (text.size() > 1 && text.front() == '0') return std::nullopt;
+  return index;
+}
+
+std::vector<std::string> index_names(std::size_t count) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < count; ++i) names.push_back(std::to_string(i));
+  return names;
+}
+
+std::string guid_text(std::uint64_t guid) {
+  return fmt::format("{:04x}:{:04x}:{:04x}:{:04x}", guid >> 48 & 0xffff, guid >> 32 & 0xffff, guid >> 16 & 0xffff,
+                     guid & 0xffff);
+}
+
+std::string gid_text(const Gid& gid) {
+  std::string text;
+  for (std::size_t i = 0; i < gid.bytes.size(); i += 2) {
+    text += fmt::format("{}{:02x}{:02x}", i == 0 ? "" : ":", gid.bytes[i], gid.bytes[i + 1]);
+  }
+  return text;
+}
+
+std::string_view port_state_name(unsigned state) noexcept {
+  constexpr std::array<std::string_view, 6> kNames{"NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"};
+  return state < kNames.size() ? kNames[state] : "<unknown>";
+}
+
+std::string_view phys_state_name(unsigned state) noexcept {
+  constexpr std::array<std::string_view, 8> kNames{
+      "<unknown>",         "Sleep",   "Polling", "Disabled", "PortConfigurationTraining", "LinkUp",
+      "LinkErrorRecovery", "Phy Test"};
+  return state < kNames.size() ? kNames[state] : "<unknown>";
+}
+
+// gids/<i>, gid_attrs/types/<i>, gid_attrs/ndevs/<i>: `text_of` says what a used index holds.
+template <class TextOf>
+std::optional<SysfsNode> gid_slot(const SysfsDevice& device, std::string_view path, bool empty_is_text,
+                                  TextOf text_of) {
+  if (path.empty()) return directory(index_names(device.gids.size()));
+  const auto index = parse_index(path, device.gids.size());
+  if (!index) return std::nullopt;
+  const Gid& gid = device.gids[*index];
+  if (gid.is_zero() && !empty_is_text) return SysfsNode{Kind::kEmptySlot, {}, {}, false};
+  return file(text_of(gid));
+}
+
+std::optional<SysfsNode> find_gid_attribute(const SysfsDevice& device, std::string_view path) {
+  if (path.empty()) return directory({"ndevs", "types"});
+  const std::string_view kind = take_component(path);
+  if (kind == "types") {
+    return gid_slot(device, path, false, [](const Gid&) { return std::string("RoCE v2"); });
+  }
+  if (kind == "ndevs") {
+    return gid_slot(device, path, false, [&](const Gid&) { return device.interface; });
+  }
+  return std::nullopt;
+}
+
+std::optional<SysfsNode> find_pkey(const SysfsDevice& device, std::string_view path) {
+  if (path.empty()) return directory(index_names(device.pkeys.size()));
+  const auto index = parse_index(path, device.pkeys.size());
+  if (!index) return std::nullopt;
+  return file(fmt::format("{:#06x}", device.pkeys[*index]));
+}
+
+std::optional<SysfsNode> find_port_file(const SysfsDevice& device, std::string_view name) {
+  if (name == "state") return file(fmt::format("{}: {}", device.port_state, port_state_name(device.port_state)));
+  if (name == "phys_state") return file(fmt::format("{}: {}", device.phys_state, phys_state_name(device.phys_state)));
+  if (name == "link_layer") return file("Ethernet");
+  if (name == "rate") return file(device.rate);
+  if (name == "lid" || name == "sm_lid") return file("0x0");
+  if (name == "sm_sl" || name == "lid_mask_count") return file("0");
+  if (name == "cap_mask") return file(fmt::format("{:#010x}", device.capabilities));
+  return std::nullopt;
+}
+
+std::optional<SysfsNode> find_in_port(const SysfsDevice& device, std::string_view path) {
+  if (path.empty()) {
+    return directory({"cap_mask", "gid_attrs", "gids", "lid", "lid_mask_count", "link_layer", "phys_state", "pkeys",
+                      "rate", "sm_lid", "sm_sl", "state"});
+  }
+  const std::string_view first = take_component(path);
+  if (first == "gids") return gid_slot(device, path, true, gid_text);
+  if (first == "gid_attrs") return find_gid_attribute(device, path);
+  if (first == "pkeys") return find_pkey(device, path);
+  return path.empty() ? find_port_file(device, first) : std::nullopt;
+}
+
+std::string with_rest(std::string start, std::string_view rest) {
+  if (!rest.empty()) start.append("/").append(rest);
+  return start;
+}
+
+std::optional<SysfsNode> find_in_parent(const SysfsDevice& device, std::string_view path) {
+  const std::string interface_path = "/sys/class/net/" + device.interface;
+  const std::string_view whole = path;
+  const std::string_view first = take_component(path);
+  if (first == "net") {
+    if (path.empty()) return directory({device.interface});
+    if (take_component(path) != device.interface) return std::nullopt;
+    return elsewhere(with_rest(interface_path, path), path.empty());
+  }
+  if (device.has_parent) return elsewhere(with_rest(interface_path + "/device", whole), whole.empty());
+  if (first.empty()) return directory({"local_cpulist", "local_cpus", "net", "numa_node"});
+  if (!path.empty()) return std::nullopt;
+  if (first == "numa_node") return file("-1");
+  if (first == "local_cpus") return file(device.cpu_mask);
+  if (first == "local_cpulist") return file(device.cpu_list);
+  return std::nullopt;
+}
+
+std::optional<SysfsNode> find_device_file(const SysfsDevice& device, std::string_view name) {
+  if (name == "node_type") return file("1: CA");
+  if (name == "node_guid" || name == "sys_image_guid") return file(guid_text(device.node_guid));
+  if (name == "node_desc") return file(device.name);
+  if (name == "fw_ver") return file(device.firmware);
+  if (name == "hca_type" || name == "board_id") return file("verbena");
+  if (name == "ibdev") return file(device.name);  // of the infiniband_verbs class
+  if (name == "abi_version") return file("1");
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<SysfsNode> find_node(const SysfsDevice& device, std::string_view path) {
+  while (path.ends_with('/')) path.remove_suffix(1);
+  if (path.empty()) {
+    return directory(
+        {"board_id", "device", "fw_ver", "hca_type", "node_desc", "node_guid", "node_type", "ports", "sys_image_guid"});
+  }
+  const std::string_view first = take_component(path);
+  if (first == "device") return find_in_parent(device, path);
+  if (first == "ports") {
+    if (path.empty()) return directory({"1"});
+    return take_component(path) == "1" ? find_in_port(device, path) : std::nullopt;
+  }
+  return path.empty() ? find_device_file(device, first) : std::nullopt;
+}
+
+bool split_sysfs_path(std::string_view path, SysfsPath& split) noexcept {
+  // The shorter class name is the beginning of the longer one: what follows it decides.
+  constexpr std::array<std::string_view, 3> kClasses{"/sys/class/infiniband", "/sys/class/infiniband_verbs",
+                                                     "/sys/devices/virtual/infiniband"};
+  for (const std::string_view start : kClasses) {
+    if (!path.starts_with(start)) continue;
+    std::string_view rest = path.substr(start.size());
+    if (!rest.empty() && rest.front() != '/') continue;
+    while (rest.starts_with('/')) rest.remove_prefix(1);
+    split.device = take_component(rest);
+    while (rest.starts_with('/')) rest.remove_prefix(1);
+    split.below = rest;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace verbena::verbs

@@ -1,0 +1,74 @@
+// What /sys/class/infiniband/<device> would say of a device of ours: a tree worked out from a few values at the moment
+// a program looks. Programs read it by path, past the verbs API: for the GID types and their interfaces most of all.
+//
+//   node_type node_guid sys_image_guid node_desc fw_ver board_id hca_type
+//   ports/1/{state phys_state link_layer rate lid sm_lid sm_sl lid_mask_count cap_mask}
+//   ports/1/gids/<i>  ports/1/pkeys/<i>  ports/1/gid_attrs/{types,ndevs}/<i>
+//   device/net/<interface>/...   the interface's own files, elsewhere in sysfs
+//   device/...                   of the interface's device where it has one; else numa_node, local_cpus, local_cpulist
+//
+// Answers are values: nothing here reads a file.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "verbena/gid.h"
+
+namespace verbena::verbs {
+
+// A device as its files tell of it.
+struct SysfsDevice {
+  std::string name;
+  std::uint64_t node_guid = 0;
+  std::string firmware;
+  std::string interface;    // the network interface under it
+  bool has_parent = false;  // the interface has a device of its own in sysfs
+  std::string cpu_mask;     // "ff", for local_cpus
+  std::string cpu_list;     // "0-7", for local_cpulist
+  unsigned port_state = 0;  // enum ibv_port_state
+  unsigned phys_state = 0;  // 5: link up
+  std::string rate;         // "10 Gb/sec (1X QDR)"
+  std::uint32_t capabilities = 0;
+  std::vector<std::uint16_t> pkeys;
+  std::vector<Gid> gids;  // the zero GID where the index is empty
+};
+
+struct SysfsNode {
+  enum class Kind : std::uint8_t {
+    kFile,       // `text` is its content
+    kEmptySlot,  // a file that exists, and whose read fails with EINVAL: an attribute of an empty GID index
+    kDirectory,  // `entries` are the names in it
+    kElsewhere,  // `text` is the path of the real thing
+  };
+  Kind kind = Kind::kFile;
+  std::string text;
+  std::vector<std::string> entries;
+  bool is_link = false;  // readlink() answers with `text`
+};
+
+// The node at `path` below the device, without a leading slash; "" is the device itself. Nothing where it does not
+// exist.
+std::optional<SysfsNode> find_node(const SysfsDevice& device, std::string_view path);
+
+// Splits "/sys/class/infiniband/NAME/REST" and the other two ways to the same place. False for any other path.
+struct SysfsPath {
+  std::string_view device;  // empty: the directory of all devices
+  std::string_view below;
+};
+bool split_sysfs_path(std::string_view path, SysfsPath& split) noexcept;
+
+// Whether a path may be ours. Cheap: every open() of the process asks.
+inline bool may_be_sysfs_path(const char* path) noexcept {
+  constexpr std::string_view kStart = "/sys/";
+  if (path == nullptr) return false;
+  for (const char wanted : kStart) {
+    if (*path++ != wanted) return false;
+  }
+  return true;
+}
+
+}  // namespace verbena::verbs

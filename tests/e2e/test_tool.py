@@ -1,0 +1,83 @@
+"""The tool as a person meets it: what it lists, what it measures, and how it ends."""
+
+import json
+
+import pytest
+
+
+def ping(server, client, address, *words, user="root", env=None, seconds=60):
+    """`verbena ping` between two processes; what the client reports."""
+    listener = server.start([], tool=("ping", "--listen", "--once"), user=user, env=env)
+    server.wait_listening(18519, listener)
+    report = json.loads(client.verbena("ping", address, "--json", *words, user=user, env=env, seconds=seconds))
+    listener.finish(20)
+    return report
+
+
+def test_devices_and_gids_are_listed(host, user):
+    assert "verbena0" in host.verbena("devices", user=user)
+    listing = host.verbena("gids", user=user)
+    assert host.v4 in listing and host.v6 in listing, listing
+
+
+def test_ping_measures_round_trips_on_one_host(host, user, path):
+    report = ping(host, host, host.v4, "-c", "2000", user=user, env=path)
+    assert report["sent"] == 2000 and report["received"] == 2000 and report["corrupt"] == 0, report
+    latency = report["round_trip_ns"]
+    assert 0 < latency["min"] <= latency["p50"] <= latency["p99"] <= latency["max"], report
+    assert report["directory"]["created"] == 1 and report["directory"]["hits"] >= 1999, report
+
+
+@pytest.mark.parametrize("family", ["v4", "v6"])
+def test_ping_measures_round_trips_between_two_hosts(hosts, user, family):
+    left, right = hosts
+    report = ping(left, right, getattr(left, family), "-c", "1000", "-s", "4096", "-w", "4", user=user)
+    assert report["received"] == 1000 and report["netdev"] == "veth0", report
+
+
+def test_ping_tells_loss(host):
+    report = ping(host, host, host.v4, "-c", "500", "--impair", "loss=10%,seed=5", "--timeout", "50")
+    assert 10 < report["lost"] < 120 and report["received"] == 500 - report["lost"], report
+
+
+def test_the_directory_follows_a_source_address_that_goes(hosts, user):
+    left, right = hosts
+    left.sysctl("net.ipv4.conf.all.promote_secondaries=1", "net.ipv4.conf.veth0.promote_secondaries=1")
+    left.ip("address", "add", "10.77.0.50/24", "dev", "veth0")
+    listener = right.start([], tool=("ping", "--listen", "--once"), user=user)
+    right.wait_listening(18519, listener)
+    client = left.start([], tool=("ping", right.v4, "--json", "-c", "200", "-i", "20"), user=user)
+    listener.wait_line("", since=1)  # it has met its client
+    left.ip("address", "delete", f"{left.v4}/24", "dev", "veth0")
+    report = json.loads(client.finish(40))
+    assert report["received"] > 150, report
+    assert report["directory"]["replaced"] + report["directory"]["created"] >= 2, report
+
+
+def test_nobody_answers(host):
+    output = host.verbena("ping", "10.77.0.77", "-c", "3", status=1, seconds=40)
+    assert output.strip(), "it says why"
+
+
+@pytest.mark.parametrize("words", [["nonsense"], ["ping"], ["drops", "--pid", "-3"], ["run"], ["gids", "--what"]], ids=" ".join)
+def test_a_wrong_command_line_is_usage(host, words):
+    assert host.verbena(*words, status=2).strip()
+
+
+@pytest.mark.parametrize("words", [[], ["run"], ["devices"], ["gids"], ["drops"], ["ping"], ["demo"]], ids=" ".join)
+def test_help_teaches(host, words):
+    output = host.verbena(*words, "--help")
+    assert "Usage" in output or "usage" in output, output
+    if words:
+        assert "Example" in output, output
+
+
+def test_run_gives_back_the_status_of_the_program(host, user):
+    host.run(["sh", "-c", "exit 7"], user=user, status=7)
+    host.run(["true"], user=user)
+    host.run(["/nonexistent/program"], user=user, status=None)
+
+
+def test_demo_runs_both_ends_and_shows_the_directory(host, user):
+    output = host.verbena("demo", user=user, seconds=120)
+    assert "directory" in output.lower(), output
