@@ -141,6 +141,38 @@ TEST_F(Events, DestroyingWaitsForTheAcknowledgement) {
   EXPECT_TRUE(destroyed);
 }
 
+TEST_F(Events, AThreadThatWaitsCanBeCancelled) {
+  struct Waiter {
+    ibv_comp_channel* channel;
+    ibv_context* context;
+  } waiter{channel_.get(), context_.get()};
+  pthread_t for_completion{};
+  pthread_t for_async{};
+  ASSERT_EQ(0, ::pthread_create(
+                   &for_completion, nullptr,
+                   [](void* argument) -> void* {
+                     ibv_cq* cq = nullptr;
+                     void* cq_context = nullptr;
+                     ibv_get_cq_event(static_cast<Waiter*>(argument)->channel, &cq, &cq_context);
+                     return nullptr;
+                   },
+                   &waiter));
+  ASSERT_EQ(0, ::pthread_create(
+                   &for_async, nullptr,
+                   [](void* argument) -> void* {
+                     ibv_async_event event{};
+                     ibv_get_async_event(static_cast<Waiter*>(argument)->context, &event);
+                     return nullptr;
+                   },
+                   &waiter));
+  for (const pthread_t thread : {for_completion, for_async}) {
+    ASSERT_EQ(0, ::pthread_cancel(thread));
+    void* result = nullptr;
+    ASSERT_EQ(0, ::pthread_join(thread, &result));
+    EXPECT_EQ(PTHREAD_CANCELED, result);
+  }
+}
+
 TEST_F(Events, EventsThatNobodyTookGoWithTheQueue) {
   ASSERT_EQ(0, post_receive(qp_.get(), 1));
   ASSERT_EQ(0, ibv_req_notify_cq(waiting_cq_.get(), 0));
