@@ -29,6 +29,16 @@ TEST_F(Lifetime, ASenderFindsWhatIsReadyAndNothingElse) {
   sender.drained();
 }
 
+TEST_F(Lifetime, ASenderTakesNoHandleOfAnotherDirectory) {
+  AhDirectory directory = make_directory();
+  AhDirectory other = make_directory();
+  AhSender sender = std::move(*directory.make_sender());
+  const AhHandle foreign = *other.acquire(to(2), soon());
+  EXPECT_EQ(sender.next(foreign), nullptr);
+  EXPECT_EQ(sender.next(AhHandle()), nullptr);
+  EXPECT_EQ(sender.position(), 0U);
+}
+
 TEST_F(Lifetime, OneCompletionCoversAllBeforeIt) {
   AhDirectory directory = make_directory();
   AhSender sender = std::move(*directory.make_sender());
