@@ -77,7 +77,7 @@ void Context::on_mtu(std::uint32_t bytes) noexcept {
 int Context::refuse_child() noexcept {
   static std::atomic<bool> said{false};
   if (!said.exchange(true)) {
-    log().error(
+    log(Severity::kError,
         "this process is the child of a fork and uses an RDMA device that its parent opened; refused. Open the device "
         "again here with ibv_open_device()");
   }

@@ -129,7 +129,7 @@ Status Runtime::follow_network() {
   network_ = std::move(*network);
   publish_routes();
   for (const auto& [port, receiver] : ports_) {
-    if (auto followed = follow(*port); !followed) log().debug("{}", followed.error().message);
+    if (auto followed = follow(*port); !followed) log(Severity::kDebug, followed.error().message);
   }
   return {};
 }
@@ -158,7 +158,7 @@ void Runtime::publish_routes() {
       const bool known =
           std::any_of(before.begin(), before.end(), [&](auto& inlet) { return inlet.udp_port == udp_port; });
       if (known) continue;
-      if (auto added = helper_.add_packets(udp_port->fd()); !added) log().error("{}", added.error().message);
+      if (auto added = helper_.add_packets(udp_port->fd()); !added) log(Severity::kError, added.error().message);
     }
   }
   const std::unique_ptr<const Routes> old_routes(routes_.exchange(routes.release(), std::memory_order_acq_rel));
@@ -316,7 +316,7 @@ void Runtime::serve_control() noexcept {
   exchange_->serve();
   if (netlink_->drain()) {
     const std::lock_guard guard(control_);
-    if (auto followed = follow_network(); !followed) log().error("{}", followed.error().message);
+    if (auto followed = follow_network(); !followed) log(Severity::kError, followed.error().message);
   }
   fail_overrun_queues();
 }
