@@ -56,8 +56,9 @@ struct Pair {
 };
 
 TEST(PacketRing, HasPowersOfTwoForCapacities) {
-  for (const std::uint64_t good : {4096, 8192, 1 << 18, 1 << 24}) EXPECT_TRUE(is_ring_capacity(good)) << good;
-  for (const std::uint64_t bad : {0, 1, 64, 2048, 4097, 12288, 1 << 25}) EXPECT_FALSE(is_ring_capacity(bad)) << bad;
+  for (const std::uint64_t good : {4096U, 8192U, 1U << 18, 1U << 24}) EXPECT_TRUE(is_ring_capacity(good)) << good;
+  for (const std::uint64_t bad : {0U, 1U, 64U, 2048U, 4097U, 12288U, 1U << 25})
+    EXPECT_FALSE(is_ring_capacity(bad)) << bad;
   EXPECT_FALSE(is_ring_capacity(std::uint64_t{1} << 40));
 }
 
