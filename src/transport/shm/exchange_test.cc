@@ -12,7 +12,6 @@ namespace verbena::transport {
 namespace {
 
 using testing::Batch;
-using testing::Child;
 using testing::Drops;
 using ::testing::ElementsAre;
 using testing::Recorder;
