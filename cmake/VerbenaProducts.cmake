@@ -25,7 +25,9 @@ if(TARGET verbena_ah AND NOT VERBENA_FUZZ)
   add_library(libverbena SHARED ${PROJECT_BINARY_DIR}/empty.cc)
   add_library(verbena::verbena ALIAS libverbena)
   list(JOIN middleware_rooms "," whole)
-  target_link_libraries(libverbena PRIVATE "$<LINK_LIBRARY:WHOLE_ARCHIVE,${whole}>" PkgConfig::ibverbs)
+  target_link_libraries(libverbena PRIVATE ${middleware_rooms} PkgConfig::ibverbs)
+  # The rooms name each other too; wherever one is named, it is taken whole.
+  set_property(TARGET libverbena PROPERTY LINK_LIBRARY_OVERRIDE "WHOLE_ARCHIVE,${whole}")
   target_include_directories(libverbena PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                                $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_compile_features(libverbena PUBLIC cxx_std_20)

@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,16 @@ struct AhStats {
   std::uint64_t misused = 0;  // completions reported that no send accounts for
   LatencyHistogram creation_us{};
 };
+
+// One row for each count of AhStats: its name is a key in JSON and a metric.
+struct AhStatRow {
+  const char* name;
+  const char* unit;
+  const char* doc;
+  std::uint64_t AhStats::*value;
+};
+
+VERBENA_API std::span<const AhStatRow> ah_stat_rows() noexcept;
 
 // What a close left behind. Empty: all is given back.
 struct AhLeftover {

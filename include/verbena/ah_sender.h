@@ -54,7 +54,7 @@ class VERBENA_API AhSender {
   void drained() noexcept;
 
  private:
-  friend class AhDirectory;
+  friend class ah::Core;
   AhSender(std::shared_ptr<ah::Core> core, std::shared_ptr<ah::SendQueue> queue) noexcept;
 
   std::shared_ptr<ah::Core> core_;

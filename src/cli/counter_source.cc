@@ -12,14 +12,13 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include <fmt/format.h>
 
 #include "cli/clock.h"
 #include "cli/descriptor.h"
@@ -73,7 +72,7 @@ std::optional<Question> ask(Slot slot) {
   socklen_t length = sizeof question.peer;
   ::getsockopt(question.socket.get(), SOL_SOCKET, SO_PEERCRED, &question.peer, &length);
   const auto message = host::encode(
-      host::Hello{.kind = host::HelloKind::kReadCounters, .pid = static_cast<std::uint32_t>(::getpid())});
+      host::Hello{.kind = host::HelloKind::kReadCounters, .slot = {}, .pid = static_cast<std::uint32_t>(::getpid())});
   if (::send(question.socket.get(), message.data(), message.size(), MSG_NOSIGNAL) < 0) return std::nullopt;
   return question;
 }

@@ -34,13 +34,13 @@ constexpr const char* kFooter =
 
 // One port of a device; where the device cannot be opened, its name and why.
 struct DeviceRow {
-  std::string name;
+  std::string name{};
   DeviceKind kind = DeviceKind::kHardware;
   std::uint64_t guid = 0;
-  PortView port;
-  std::string netdev;
+  PortView port{};
+  std::string netdev{};
   std::size_t gids = 0;
-  std::string error;
+  std::string error{};
 };
 
 // The interface of the port, as its GIDs name it; "" where none does.

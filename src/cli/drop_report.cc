@@ -93,8 +93,8 @@ std::string render_block(const ProcessCounters& process, const host::CounterBloc
   const std::string counters = render_rows(process, block, false, all, earlier);
   std::string text = fmt::format("  {}\n", printable(block.name));
   if (drops.empty() && counters.empty()) return text + "    nothing counted yet\n";
-  const bool has_drops = std::any_of(block.rows.begin(), block.rows.end(),
-                                     [](const auto& row) { return find_drop(row.name) != nullptr; });
+  const bool has_drops =
+      std::any_of(block.rows.begin(), block.rows.end(), [](const auto& row) { return find_drop(row.name) != nullptr; });
   if (drops.empty() && has_drops) text += "    nothing dropped\n";
   return text + drops + counters;
 }

@@ -6,12 +6,11 @@
 #include <optional>
 #include <string>
 
-#include <poll.h>
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <poll.h>
+#include <unistd.h>
 
 #include "cli/clock.h"
 #include "cli/counter_source.h"

@@ -15,13 +15,13 @@ std::string_view scope_of(const Gid& gid) noexcept;
 // What is known about the port and interface of a GID.
 struct GidSurroundings {
   bool port_active = false;
-  std::string netdev;      // the interface's name; empty where it is unknown here
+  std::string netdev{};    // the interface's name; empty where it is unknown here
   bool netdev_up = false;  // meaningless where netdev is empty
 };
 
 struct GidRemark {
   bool usable = false;
-  std::string text;  // "yes", "yes, on this link only", "no: interface eth0 is down", ...
+  std::string text{};  // "yes", "yes, on this link only", "no: interface eth0 is down", ...
 };
 
 GidRemark remark_on(const GidEntry& entry, const GidSurroundings& surroundings);

@@ -30,7 +30,8 @@ constexpr const char* kFooter =
     "  verbena gids --device verbena0 --json\n"
     "  verbena gids --to 10.0.0.7              which one a datagram to 10.0.0.7 would leave from, and why\n"
     "\n"
-    "The index is what ib_send_lat -x and ibv_ud_pingpong -g want. It is not stable: the middleware never asks for one.";
+    "The index is what ib_send_lat -x and ibv_ud_pingpong -g want. It is not stable: the middleware never asks for "
+    "one.";
 
 struct GidsOptions {
   std::string device;  // empty: all
@@ -126,7 +127,7 @@ Result<SourceChoice> choose(const std::string& device, const Gid& destination) {
   if (!context) return tl::make_unexpected(context.error());
   const auto table = read_gid_table(context->get());
   if (!table) return tl::make_unexpected(table.error());
-  return choose_source(*table, {.destination = destination}, look_up_route);
+  return choose_source(*table, {.destination = destination, .source = {}}, look_up_route);
 }
 
 // Exit code 1 where no device reaches the destination.

@@ -13,7 +13,7 @@ constexpr std::size_t kBucketCount = (64 - kSubBits) << kSubBits;
 
 std::size_t bucket_of(std::uint64_t value) noexcept {
   if (value < kLinear) return static_cast<std::size_t>(value);
-  const int shift = std::bit_width(value) - 1 - kSubBits;
+  const int shift = static_cast<int>(std::bit_width(value)) - 1 - kSubBits;
   return (static_cast<std::size_t>(shift) << kSubBits) + static_cast<std::size_t>(value >> shift);
 }
 

@@ -26,6 +26,7 @@ void add_gids(CLI::App& tool, Request& request);
 void add_drops(CLI::App& tool, Request& request);
 void add_ping(CLI::App& tool, Request& request);
 void add_demo(CLI::App& tool, Request& request);
+void add_demo_responder(CLI::App& tool, Request& request);
 void add_version(CLI::App& tool, Request& request);
 
 }  // namespace verbena::cli

@@ -57,7 +57,8 @@ struct Completion {
   std::uint16_t source_lid = 0;
   std::uint8_t service_level = 0;
   std::uint8_t dlid_path_bits = 0;
-  bool solicited = false;  // wakes a queue that is armed for solicited completions only
+  bool solicited = false;     // wakes a queue that is armed for solicited completions only
+  std::uint8_t reserved = 0;  // fills the last word, so that copies are whole words
 };
 static_assert(sizeof(Completion) == 48 && std::is_trivially_copyable_v<Completion>);
 static_assert(offsetof(Completion, solicited) == 46);

@@ -9,10 +9,12 @@
 namespace verbena::engine {
 
 CompletionQueue::Pushed CompletionQueue::push(const Completion& completion) noexcept {
-  if (!ring_.push(completion)) [[unlikely]] {
+  if (ring_.full()) [[unlikely]] {
     overrun_ = true;
     return {};
   }
+  ring_.back_slot() = completion;
+  ring_.commit_push();
   Pushed pushed{.stored = true, .notify = false};
   if (armed_ != Arm::kNone) {
     const bool wakes = armed_ == Arm::kAny || completion.solicited || completion.status != WcStatus::kSuccess;

@@ -56,6 +56,22 @@ class Scatter {
   std::size_t offset_ = 0;
 };
 
+// The GRH and the payload into the memory of the receive, which has room for them.
+void write(const Envelope& envelope, std::size_t udp_payload_size, std::span<const std::byte> payload,
+           const Target& target) noexcept {
+  const std::span<std::byte> first = target.parts[0];
+  if (target.count == 1) {
+    wire::write_grh(envelope, udp_payload_size, first.first<wire::kGrhSize>());
+    std::copy(payload.begin(), payload.end(), first.begin() + wire::kGrhSize);
+    return;
+  }
+  std::array<std::byte, wire::kGrhSize> grh;
+  wire::write_grh(envelope, udp_payload_size, grh);
+  Scatter scatter(target);
+  scatter.write(grh);
+  scatter.write(payload);
+}
+
 }  // namespace
 
 Drop QueuePair::receive_ud(const wire::Packet& packet, const Envelope& envelope,
@@ -89,11 +105,7 @@ Drop QueuePair::deliver_ud(const wire::Packet& packet, const Envelope& envelope,
   const MemoryFault fault = resolve(*memory_, *domain_, request.sges, size, target);
   if (fault != MemoryFault::kNone) [[unlikely]]
     return fail_receive(request.wr_id, fault);
-  std::array<std::byte, wire::kGrhSize> grh;
-  wire::write_grh(envelope, udp_payload_size, grh);
-  Scatter scatter(target);
-  scatter.write(grh);
-  scatter.write(packet.payload);
+  write(envelope, udp_payload_size, packet.payload, target);
 
   Completion completion;
   completion.wr_id = request.wr_id;

@@ -9,9 +9,12 @@
 #include <sys/socket.h>
 
 #include "transport/fd.h"
+#include "transport/testing.h"
 
 namespace verbena::transport {
 namespace {
+
+bool is_own = false;
 
 class OwnNetwork final : public ::testing::Environment {
  public:
@@ -22,10 +25,16 @@ class OwnNetwork final : public ::testing::Environment {
     std::strcpy(request.ifr_name, "lo");
     request.ifr_flags = IFF_UP | IFF_RUNNING;
     ASSERT_EQ(::ioctl(socket.get(), SIOCSIFFLAGS, &request), 0);
+    is_own = true;
   }
 };
 
 [[maybe_unused]] const auto* const kOwnNetwork = ::testing::AddGlobalTestEnvironment(new OwnNetwork);
 
 }  // namespace
+
+bool testing::in_own_network() {
+  return is_own;
+}
+
 }  // namespace verbena::transport

@@ -153,6 +153,9 @@ class Child {
   pid_t pid_;
 };
 
+// Whether these tests have a network namespace to themselves, in which they may do as they like.
+bool in_own_network();
+
 inline std::size_t open_descriptors() {
   const std::filesystem::directory_iterator all("/proc/self/fd");
   return static_cast<std::size_t>(std::distance(begin(all), end(all)));

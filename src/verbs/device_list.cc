@@ -1,8 +1,8 @@
 // The list of devices: ours first, so that a program that takes the first one gets one of ours, then the real ones.
-#include <endian.h>
-
 #include <cerrno>
 #include <cstdlib>
+
+#include <endian.h>
 
 #include "verbs/devices.h"
 #include "verbs/export.h"

@@ -26,7 +26,8 @@ bool ipv4_checksum_holds(const std::byte* header) noexcept {
 
 Gid gid_at(const std::byte* at) noexcept {
   Gid gid;
-  std::transform(at, at + gid.bytes.size(), gid.bytes.begin(), [](std::byte byte) { return std::to_integer<std::uint8_t>(byte); });
+  std::transform(at, at + gid.bytes.size(), gid.bytes.begin(),
+                 [](std::byte byte) { return std::to_integer<std::uint8_t>(byte); });
   return gid;
 }
 

@@ -1,8 +1,8 @@
 #include "verbs/grh.h"
 
-#include <gtest/gtest.h>
-
 #include <array>
+
+#include <gtest/gtest.h>
 
 #include "base/byte_order.h"
 

@@ -1,9 +1,75 @@
 #include "verbs/sysfs_source.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "device/device.h"
+#include "device/netlink.h"
+#include "verbs/context.h"
+#include "verbs/port_rate.h"
+
 namespace verbena::verbs {
-std::optional<SysfsDevice> sysfs_device(std::string_view) {
+namespace {
+
+constexpr std::size_t kMaskBits = 32;
+constexpr std::uint16_t kPkey = 0xffff;
+
+// "f", "ffffffff,ffffffff": a bit for each processor, in groups of 32, the highest first.
+std::string mask_of(std::size_t processors) {
+  std::string mask = fmt::format("{:x}", (1ULL << ((processors - 1) % kMaskBits + 1)) - 1);
+  for (std::size_t group = 0; group < (processors - 1) / kMaskBits; ++group) mask += ",ffffffff";
+  return mask;
+}
+
+// The port as rtnetlink has it now, where no context follows it.
+device::PortSnapshot look_at_port(const device::Device& identity) {
+  device::PortSnapshot port;
+  const auto netlink = device::Netlink::open();
+  if (!netlink) return port;
+  const auto network = (*netlink)->read();
+  if (!network) return port;
+  const device::Interface* const interface = device::find_interface(*network, identity.interface_index());
+  if (interface == nullptr) return port;
+  port.up = interface->up;
+  port.gids.follow(*interface);
+  return port;
+}
+
+void fill_port(const device::Device& identity, SysfsDevice& device) {
+  const auto open = open_port(identity);
+  const device::PortSnapshot port = open ? *open : look_at_port(identity);
+  device.port_state = port.up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+  device.phys_state = port.up ? 5 : 3;
+  device.rate = port_rate(interface_speed(device.interface)).text;
+  device.capabilities = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
+  device.pkeys = {kPkey};
+  for (std::size_t i = 0; i < port.gids.length(); ++i) device.gids.push_back(port.gids.at(i));
+}
+
+}  // namespace
+
+std::optional<SysfsDevice> sysfs_device(std::string_view name) {
+  for (const auto& identity : device::device_list()) {
+    if (identity->name() != name) continue;
+    const auto processors = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_CONF)));
+    SysfsDevice device;
+    device.name = identity->name();
+    device.node_guid = identity->guid();
+    device.firmware = VERBENA_VERSION;
+    device.interface = identity->interface_name();
+    device.has_parent = ::access(("/sys/class/net/" + device.interface + "/device").c_str(), F_OK) == 0;
+    device.cpu_mask = mask_of(processors);
+    device.cpu_list = processors == 1 ? "0" : fmt::format("0-{}", processors - 1);
+    fill_port(*identity, device);
+    return device;
+  }
   return std::nullopt;
 }
+
 std::vector<std::string> sysfs_device_names() {
-  return {};
+  std::vector<std::string> names;
+  for (const auto& identity : device::device_list()) names.push_back(identity->name());
+  return names;
 }
+
 }  // namespace verbena::verbs

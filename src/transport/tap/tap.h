@@ -23,7 +23,7 @@ inline constexpr SettingRow kTapSetting{"VERBENA_PCAP", "FILE", "",
 enum class Direction : std::uint8_t { kIn = 1, kOut = 2 };
 
 // Thread-safety: any thread may call write().
-// Errors:        the first failing write is explained; later ones are silent. Traffic is never held up or failed.
+// Errors:        the first write that fails is explained and is the last; traffic goes on.
 class Tap {
  public:
   // Appends to the file, or makes it. kInvalidArgument where the file is there and is not one of ours.

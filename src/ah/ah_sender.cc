@@ -1,0 +1,57 @@
+#include "verbena/ah_sender.h"
+
+#include <utility>
+
+#include "ah/core.h"
+
+namespace verbena {
+
+AhSender::AhSender(std::shared_ptr<ah::Core> core, std::shared_ptr<ah::SendQueue> queue) noexcept
+    : core_(std::move(core)), queue_(std::move(queue)) {}
+
+AhSender& AhSender::operator=(AhSender&& other) noexcept {
+  if (this != &other) {
+    if (queue_) core_->retire_sender(queue_);
+    core_ = std::move(other.core_);
+    queue_ = std::move(other.queue_);
+  }
+  return *this;
+}
+
+AhSender::~AhSender() {
+  if (queue_) core_->retire_sender(queue_);
+}
+
+ibv_ah* AhSender::next(const Destination& destination) noexcept {
+  return queue_->next(ah::key_of(destination, queue_->port));
+}
+
+ibv_ah* AhSender::next(const AhHandle& handle) noexcept {
+  return queue_->next(*handle.binding_);
+}
+
+std::uint64_t AhSender::position() const noexcept {
+  return queue_->position.load(std::memory_order_relaxed);
+}
+
+std::uint64_t AhSender::outstanding() const noexcept {
+  return queue_->outstanding();
+}
+
+void AhSender::retract(std::uint64_t count) noexcept {
+  queue_->retract(count);
+}
+
+void AhSender::completed(std::uint64_t count) noexcept {
+  queue_->complete_through(queue_->completed.load(std::memory_order_relaxed) + count);
+}
+
+void AhSender::completed_through(std::uint64_t position) noexcept {
+  queue_->complete_through(position);
+}
+
+void AhSender::drained() noexcept {
+  queue_->complete_through(queue_->position.load(std::memory_order_relaxed));
+}
+
+}  // namespace verbena

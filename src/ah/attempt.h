@@ -1,0 +1,45 @@
+// One attempt to make a destination ready, and all who wait for it.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "verbena/deadline.h"
+#include "verbena/result.h"
+
+namespace verbena::ah {
+
+struct Binding;
+
+// Thread-safety: any thread.
+// Ownership:     shared by the binding, while it lasts, and by tickets. Pins its binding: that is not given back while
+// a
+//                ticket may still turn into a handle.
+// Errors:        the attempt's own; success is the absence of one.
+struct Attempt {
+  explicit Attempt(Binding* pinned);
+  // Answered from the start, for what needs no attempt.
+  explicit Attempt(Error error) : done_(true), error_(std::move(error)) {}
+  Attempt(const Attempt&) = delete;
+  Attempt& operator=(const Attempt&) = delete;
+  ~Attempt();
+
+  Binding* binding() const noexcept { return binding_; }
+
+  // The first outcome stands.
+  void finish(std::optional<Error> error);
+  bool done() const;
+  // Nothing where the deadline passed first; otherwise the outcome.
+  std::optional<Status> wait(Deadline deadline) const;
+
+ private:
+  Binding* const binding_ = nullptr;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable finished_;
+  bool done_ = false;           // guarded by mutex_
+  std::optional<Error> error_;  // guarded by mutex_
+};
+
+}  // namespace verbena::ah

@@ -1,0 +1,140 @@
+#include "ah/attributes.h"
+
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace verbena::ah {
+
+namespace {
+
+constexpr std::uint8_t kMostServiceLevel = 15;
+constexpr std::uint8_t kMostPathBits = 127;
+constexpr std::uint32_t kMostIndex = 255;  // ibv_global_route has eight bits for it
+constexpr std::uint8_t kNoSuchRate = 1;    // ibv_rate leaves this number out
+
+tl::unexpected<Error> refuse(const Destination& destination, const std::string& why) {
+  return failure(ErrorCode::kInvalidArgument, fmt::format("destination {}: {}", in_words(destination), why));
+}
+
+Status validate_place(const Destination& destination, const PortFacts& facts) {
+  if (destination.port != 0 && destination.port != facts.port) {
+    return refuse(destination, fmt::format("port {} is not this directory's port {}; use the directory of that port",
+                                           destination.port, facts.port));
+  }
+  if (facts.link_layer == LinkLayer::kEthernet) {
+    if (destination.gid.is_zero()) {
+      return refuse(destination,
+                    "the GID is zero; on Ethernet (RoCE) it is the IP address of the peer, and there is no LID");
+    }
+    if (destination.lid != 0) {
+      return refuse(
+          destination,
+          fmt::format("lid {} is set, but the port is Ethernet (RoCE), which has none; leave it 0", destination.lid));
+    }
+    return {};
+  }
+  if (destination.lid == 0) {
+    return refuse(destination,
+                  "the port is InfiniBand, which addresses by LID, and lid is 0; take it from the peer's "
+                  "full address");
+  }
+  if (facts.grh_required && destination.gid.is_zero()) {
+    return refuse(destination, "this InfiniBand port demands a GRH, and the GID is zero; give the peer's GID too");
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string in_words(const Destination& destination) {
+  const Destination standard;
+  std::string text = destination.gid.is_zero() ? fmt::format("LID {}", destination.lid) : to_string(destination.gid);
+  const auto add = [&](const char* name, unsigned value, unsigned usual) {
+    if (value != usual) text += fmt::format(" {} {}", name, value);
+  };
+  if (!destination.source.is_zero()) text += " from " + to_string(destination.source);
+  add("netdev", destination.netdev, standard.netdev);
+  add("traffic class", destination.traffic_class, standard.traffic_class);
+  add("service level", destination.service_level, standard.service_level);
+  add("flow label", destination.flow_label & kFlowLabelMask, standard.flow_label);
+  add("hop limit", destination.hop_limit, standard.hop_limit);
+  add("static rate", destination.static_rate, standard.static_rate);
+  return text;
+}
+
+Status validate(const Destination& destination, const PortFacts& facts) {
+  if (Status place = validate_place(destination, facts); !place) return place;
+  if (destination.hop_limit == 0) {
+    return refuse(destination, "hop limit 0 does not leave the host; use 64");
+  }
+  if (destination.service_level > kMostServiceLevel) {
+    return refuse(destination,
+                  fmt::format("service level {} is above {}", destination.service_level, kMostServiceLevel));
+  }
+  if (destination.source_path_bits > kMostPathBits) {
+    return refuse(destination,
+                  fmt::format("source path bits {} are above {}", destination.source_path_bits, kMostPathBits));
+  }
+  if (destination.static_rate == kNoSuchRate) {
+    return refuse(destination, "static rate 1 is no ibv_rate; use one of IBV_RATE_*, or 0 for the port's speed");
+  }
+  return {};
+}
+
+Result<Resolved> resolve(const Destination& destination, const PortFacts& facts, std::span<const GidEntry> table,
+                         const RouteLookup& routes) {
+  Resolved resolved;
+  const bool global = !destination.gid.is_zero();
+  if (global) {
+    Result<SourceChoice> choice = choose_source(table,
+                                                {.destination = destination.gid,
+                                                 .port = facts.port,
+                                                 .netdev = destination.netdev,
+                                                 .source = destination.source},
+                                                routes);
+    if (!choice) return tl::make_unexpected(choice.error());
+    if (choice->entry.index > kMostIndex) {
+      return failure(ErrorCode::kUnsupported,
+                     fmt::format("source GID {} stands at index {}, and an address handle can name 0 to {}",
+                                 to_string(choice->entry.gid), choice->entry.index, kMostIndex));
+    }
+    resolved.source = choice->entry;
+    resolved.explanation = std::move(choice->explanation);
+  } else {
+    resolved.explanation =
+        fmt::format("to LID {} on port {}: within the subnet, without a GRH", destination.lid, facts.port);
+  }
+  resolved.key = {.domain = facts.domain,
+                  .destination = destination.gid,
+                  .source = resolved.source.gid,
+                  .source_type = resolved.source.type,
+                  .global = global,
+                  .port = facts.port,
+                  .traffic_class = destination.traffic_class,
+                  .service_level = destination.service_level,
+                  .hop_limit = destination.hop_limit,
+                  .static_rate = destination.static_rate,
+                  .source_path_bits = destination.source_path_bits,
+                  .lid = destination.lid,
+                  .flow_label = destination.flow_label & kFlowLabelMask,
+                  .netdev = resolved.source.netdev};
+  ibv_ah_attr& attributes = resolved.attributes;
+  attributes.dlid = destination.lid;
+  attributes.sl = destination.service_level;
+  attributes.src_path_bits = destination.source_path_bits;
+  attributes.static_rate = destination.static_rate;
+  attributes.port_num = facts.port;
+  attributes.is_global = global ? 1 : 0;
+  if (global) {
+    std::memcpy(attributes.grh.dgid.raw, destination.gid.bytes.data(), sizeof attributes.grh.dgid.raw);
+    attributes.grh.flow_label = resolved.key.flow_label;
+    attributes.grh.sgid_index = static_cast<std::uint8_t>(resolved.source.index);
+    attributes.grh.hop_limit = destination.hop_limit;
+    attributes.grh.traffic_class = destination.traffic_class;
+  }
+  return resolved;
+}
+
+}  // namespace verbena::ah

@@ -1,0 +1,43 @@
+// From a destination to the attributes of an address handle: checks, the choice of the source, and the key.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include <infiniband/verbs.h>
+
+#include "ah/ah_key.h"
+#include "verbena/destination.h"
+#include "verbena/device.h"
+#include "verbena/gid_resolver.h"
+#include "verbena/result.h"
+
+namespace verbena::ah {
+
+// The port that a directory serves.
+struct PortFacts {
+  const ibv_pd* domain = nullptr;
+  std::uint8_t port = 1;
+  LinkLayer link_layer = LinkLayer::kEthernet;
+  bool grh_required = true;
+};
+
+struct Resolved {
+  AhKey key;
+  ibv_ah_attr attributes{};
+  GidEntry source;  // zero where the address has no GRH
+  std::string explanation;
+};
+
+// "to 10.0.0.2 (traffic class 8, ...)": only what differs from the defaults.
+std::string in_words(const Destination& destination);
+
+// kInvalidArgument, naming the field.
+Status validate(const Destination& destination, const PortFacts& facts);
+
+// Requires: validate() was good. Errors: those of choose_source.
+Result<Resolved> resolve(const Destination& destination, const PortFacts& facts, std::span<const GidEntry> table,
+                         const RouteLookup& routes);
+
+}  // namespace verbena::ah

@@ -1,0 +1,120 @@
+// How a Core begins and ends.
+#include "ah/core.h"
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "rdma/verbs_error.h"
+
+namespace verbena::ah {
+
+namespace {
+
+// Address handles of one directory, whatever the device says: each sender has eight bytes for each.
+constexpr std::size_t kMostEntries = std::size_t{1} << 22;
+constexpr unsigned kMostCreators = 64;
+
+std::uint64_t random_seed() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32) | device();
+}
+
+Status check_options(const AhDirectoryOptions& options) {
+  if (options.creators == 0 || options.creators > kMostCreators) {
+    return failure(ErrorCode::kInvalidArgument,
+                   fmt::format("creators is {}; use 1 to {}", options.creators, kMostCreators));
+  }
+  if (options.max_entries == 0 || options.max_entries > kMostEntries) {
+    return failure(ErrorCode::kInvalidArgument,
+                   fmt::format("max_entries is {}; use 1 to {}", options.max_entries, kMostEntries));
+  }
+  if (options.first_back_off.count() < 0 || options.max_back_off < options.first_back_off) {
+    return failure(ErrorCode::kInvalidArgument,
+                   "the back-off must not be negative, and max_back_off not below "
+                   "first_back_off");
+  }
+  if (options.reply_hop_limit == 0) {
+    return failure(ErrorCode::kInvalidArgument, "reply_hop_limit is 0, which does not leave the host; use 64");
+  }
+  if (!options.routes) return failure(ErrorCode::kInvalidArgument, "routes is empty; leave it at look_up_route");
+  return {};
+}
+
+std::string name_of(const Core::Parts& parts) {
+  return parts.options.name.empty() ? fmt::format("{} port {}", parts.device, parts.facts.port) : parts.options.name;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Core>> Core::create(ibv_pd* domain, Keeper domain_keeper, std::uint8_t port,
+                                           AhDirectoryOptions options) {
+  if (domain == nullptr) return failure(ErrorCode::kInvalidArgument, "a directory needs a protection domain");
+  if (Status status = check_options(options); !status) return tl::make_unexpected(status.error());
+  const Result<PortView> view = query_port(domain->context, port);
+  if (!view) return tl::make_unexpected(view.error());
+  ibv_device_attr device{};
+  if (const int code = ibv_query_device(domain->context, &device); code != 0) {
+    return rdma::verbs_failure("ibv_query_device", "", rdma::errno_of(code));
+  }
+  Parts parts;
+  parts.domain = domain;
+  parts.domain_keeper = std::move(domain_keeper);
+  parts.facts = {.domain = domain, .port = port, .link_layer = view->link_layer, .grh_required = view->grh_required};
+  parts.device = ibv_get_device_name(domain->context->device);
+  parts.max_entries = options.max_entries;
+  if (device.max_ah > 0) parts.max_entries = std::min(parts.max_entries, static_cast<std::size_t>(device.max_ah));
+  parts.options = std::move(options);
+  const bool watches = parts.options.watch_async_events;
+  try {
+    auto core = std::make_shared<Core>(std::move(parts));
+    if (watches) {
+      Result<std::shared_ptr<rdma::EventWatcher>> watcher = rdma::EventWatcher::of(domain->context);
+      if (!watcher) {
+        core->shut_down();
+        return tl::make_unexpected(watcher.error());
+      }
+      core->watcher_ = std::move(*watcher);
+      core->watch_ =
+          core->watcher_->subscribe([raw = core.get()](const ibv_async_event& event) { raw->on_async_event(event); });
+    }
+    return core;
+  } catch (const std::system_error& error) {
+    return rdma::verbs_failure("thread", "of the directory", error.code().value());
+  }
+}
+
+Core::Core(Parts parts)
+    : domain_(parts.domain),
+      domain_keeper_(std::move(parts.domain_keeper)),
+      facts_(parts.facts),
+      device_(parts.device),
+      options_(parts.options),
+      name_(name_of(parts)),
+      max_entries_(parts.max_entries),
+      light_(has_membarrier()),
+      gids_(domain_->context),
+      table_(random_seed()),
+      by_slot_(max_entries_, nullptr),
+      pool_(options_.creators) {
+  free_slots_.reserve(max_entries_);
+  for (std::size_t slot = max_entries_; slot > 0; --slot) free_slots_.push_back(static_cast<std::uint32_t>(slot - 1));
+  keeper_ = std::thread([this] { keep(); });
+}
+
+// The last handle is gone, and so are the threads. What is still on the device was reported by shut_down().
+Core::~Core() {
+  table_.for_each([](Binding& binding) { delete &binding; });
+  for (Binding* binding : forgotten_) delete binding;
+  for (Entry* entry : by_slot_) delete entry;
+}
+
+std::int64_t Core::now_ns() noexcept {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Deadline::Clock::now().time_since_epoch()).count();
+}
+
+}  // namespace verbena::ah

@@ -1,0 +1,223 @@
+// The state behind an AhDirectory: bindings, entries, senders, and the threads that work on them.
+//
+// Who does what:
+//   application threads   ask (acquire), under mutex_ for a moment; never call the device
+//   senders               read table_ and stamp (send_queue.h); take no lock
+//   pool threads          resolve, create, reclaim under pressure (core_create.cc, core_reclaim.cc)
+//   the keeper thread     sweeps what is retired, reclaims what is idle, tries again what failed (core_keep.cc)
+// mutex_ is never held over a verbs call, a route look-up or a wait. Order: sweep_mutex_, mutex_, senders_mutex_; the
+// mutexes of attempts and of the pool are innermost.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include <infiniband/verbs.h>
+
+#include "ah/attempt.h"
+#include "ah/attributes.h"
+#include "ah/binding.h"
+#include "ah/lookup_table.h"
+#include "ah/send_queue.h"
+#include "ah/work_pool.h"
+#include "rdma/event_watcher.h"
+#include "verbena/address_directory.h"
+
+namespace verbena::ah {
+
+// Thread-safety: any thread, but where a comment says otherwise.
+// Ownership:     shared by the directory and everything it handed out; owns bindings, entries and threads.
+// Errors:        as AhDirectory.
+class Core : public std::enable_shared_from_this<Core> {
+ public:
+  struct Parts {
+    ibv_pd* domain = nullptr;
+    Keeper domain_keeper;  // null where the application keeps it
+    PortFacts facts;
+    std::string device;
+    std::size_t max_entries = 0;
+    AhDirectoryOptions options;
+  };
+
+  static Result<std::shared_ptr<Core>> create(ibv_pd* domain, Keeper domain_keeper, std::uint8_t port,
+                                              AhDirectoryOptions options);
+  explicit Core(Parts parts);
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+  ~Core();
+
+  // core_acquire.cc
+  Result<AhHandle> acquire(const Destination& destination, Deadline deadline);
+  AhTicket acquire_async(const Destination& destination);
+  std::size_t prewarm(std::span<const Destination> destinations);
+  AhHandle find(const Destination& destination);
+  Result<AhHandle> settle(const Attempt& attempt, Deadline deadline);
+  AhHandle adopt(Binding& binding) noexcept;  // Requires: pinned, held, or mutex_
+  Result<AhLease> lease(Binding& binding);
+  bool is_superseded(const Entry& entry);
+  Result<AhSender> make_sender();
+  void retire_sender(const std::shared_ptr<SendQueue>& queue);
+  Result<Destination> reply_to(const ibv_wc& completion, std::span<const std::byte, 40> grh);
+
+  // core_events.cc
+  void on_async_event(const ibv_async_event& event);
+  void on_network_change(const NetworkChange& change);
+
+  // core_report.cc
+  Result<EffectiveAddress> effective(const Binding& binding);
+  AhStats stats();
+  std::vector<AhRow> rows();
+
+  // core_keep.cc
+  AhLeftover close(Deadline deadline);
+  // close(close_grace), then ends the threads and reports what is left. By one thread, once.
+  void shut_down();
+
+  const std::string& name() const noexcept { return name_; }
+  const PortFacts& facts() const noexcept { return facts_; }
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+
+  struct Asked {
+    Binding* ready = nullptr;          // usable at once
+    std::shared_ptr<Attempt> attempt;  // else: wait for it
+  };
+  struct Counts {
+    std::uint64_t hits = 0, misses = 0, negative_hits = 0, created = 0, failed = 0, destroyed = 0, replaced = 0,
+                  stale = 0, reclaimed_idle = 0, reclaimed_pressure = 0, refused = 0;
+    LatencyHistogram creation_us{};
+  };
+  // How often the addresses were put in doubt: at all, and so that each must be made anew.
+  struct Epoch {
+    std::uint64_t any = 0;
+    std::uint64_t all = 0;
+  };
+
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+  static std::int64_t now_ns() noexcept;
+
+  // core_acquire.cc; all require mutex_.
+  Asked ask(const Destination& destination);
+  Binding* make_binding(const DestinationKey& key);
+  void start_attempt(Binding& binding, Lane lane);
+  Error unavailable() const;  // closed, or the device is gone
+  Error still_failing(const Binding& binding, std::int64_t now) const;
+
+  // core_create.cc; run by the pool, without mutex_ but where a lock is passed or said.
+  void run_attempt(Binding& binding, bool may_look_again);
+  Result<Resolved> resolve_now(const DestinationKey& key);
+  // The entry to create, or null: shared, or waiting for another's creation, or failed; then nothing is left to do.
+  Entry* reserve(Binding& binding, Resolved&& resolved);
+  Entry* new_entry(Resolved&& resolved);               // Requires: mutex_, a free slot
+  int create_address(Binding& binding, Entry& entry);  // 0, or the errno
+  void on_created(Binding& binding, Entry& entry, Epoch begun);
+  void on_refused(Binding& binding, Entry& entry, int error, bool may_look_again);
+  std::vector<Binding*> take_claimants(Binding& binding, Entry& entry);  // Requires: mutex_
+  void discard(Entry& entry);                                            // Requires: mutex_, never published
+  void publish(Binding& binding, Entry& entry);                          // Requires: mutex_
+  void fail(Binding& binding, Error error);                              // Requires: mutex_
+  void conclude(Binding& binding, std::optional<Error> error);           // Requires: mutex_
+  std::int64_t back_off_ns(const Binding& binding) const;
+
+  // core_reclaim.cc
+  bool is_unheld(const Binding& binding) const;  // Requires: mutex_
+  bool is_unused(const Entry& entry) const;      // Requires: mutex_
+  bool is_in_flight(const Entry& entry) const;
+  void note_activity(std::int64_t now);                            // Requires: mutex_
+  std::vector<Entry*> idle_entries(std::int64_t idle_since);       // Requires: mutex_; longest idle first
+  std::size_t reclaim(std::size_t most, std::int64_t idle_since);  // Requires: mutex_
+  void unlink(Binding& binding);                                   // Requires: mutex_
+  void leave(Binding& binding, Entry& entry);                      // Requires: mutex_, no longer pointing to it
+  void detach(Entry& entry);                                       // Requires: mutex_; no longer found by its key
+  void retire(Entry& entry);                                       // Requires: mutex_
+  void forget(Binding& binding);                                   // Requires: mutex_, unheld, unlinked
+  void trim_negative();                                            // Requires: mutex_
+  // False where `enough` (asked under mutex_) did not come true in time, or the directory closes.
+  bool make_room(const std::function<bool()>& enough, Binding& for_whom);
+  void grace();
+  std::size_t sweep();
+  std::vector<std::shared_ptr<SendQueue>> senders() const;
+
+  // core_events.cc
+  void doubt(bool all);
+  void revalidate();
+  void queue_revalidate();     // Requires: mutex_
+  void refresh(Entry& entry);  // Requires: mutex_
+  void give_up_device();
+
+  // core_keep.cc
+  void keep();
+  std::int64_t tick();                  // until the next, in ns
+  void reclaim_aged(std::int64_t now);  // Requires: mutex_
+  void retry_failed(std::int64_t now);  // Requires: mutex_
+  AhLeftover leftover();
+  void poke_keeper();
+
+  // core_report.cc; require mutex_
+  AhRow row_of(const Binding& binding, std::int64_t now) const;
+  AhRow row_of(const Entry& entry, std::int64_t now) const;
+
+  // Constant after construction.
+  ibv_pd* const domain_;
+  const Keeper domain_keeper_;
+  const PortFacts facts_;
+  const std::string device_;
+  const AhDirectoryOptions options_;
+  const std::string name_;
+  const std::size_t max_entries_;
+  const bool light_;
+
+  GidTable gids_;
+
+  mutable std::mutex mutex_;
+  LookupTable table_;  // written under mutex_
+  // Guarded by mutex_, down to the next blank line.
+  std::unordered_map<AhKey, Entry*, AhKeyHash> entries_;  // kCreating, or kReady and not stale
+  std::vector<Entry*> by_slot_;                           // all entries; null where free
+  std::vector<std::uint32_t> free_slots_;
+  std::vector<Entry*> retired_;
+  std::vector<Binding*> forgotten_;
+  std::size_t sweeping_ = 0;  // retired entries that a sweep has in its hands
+  std::size_t unwell_ = 0;    // bindings with failures
+  Epoch epoch_;
+  bool revalidate_queued_ = false;
+  bool revalidate_all_ = false;  // what the queued one is to do
+  bool closed_ = false;
+  bool device_gone_ = false;
+  Counts counts_;
+  std::string last_release_error_;
+  std::int64_t next_aged_scan_ns_ = kNever;
+  std::int64_t next_retry_ns_ = kNever;
+  std::condition_variable room_;  // something was destroyed, or the directory closes
+
+  mutable std::mutex senders_mutex_;
+  std::vector<std::shared_ptr<SendQueue>> senders_;  // guarded by senders_mutex_
+  std::uint64_t past_hits_ = 0;                      // of senders that are gone; guarded by senders_mutex_
+  std::uint64_t past_misses_ = 0;
+  std::uint64_t past_misused_ = 0;
+
+  std::mutex sweep_mutex_;  // one sweep at a time
+
+  std::mutex keeper_mutex_;
+  std::condition_variable keeper_wake_;
+  bool keeper_poked_ = false;  // guarded by keeper_mutex_
+  bool keeper_ends_ = false;   // guarded by keeper_mutex_
+
+  std::shared_ptr<rdma::EventWatcher> watcher_;
+  rdma::EventWatcher::Ticket watch_ = 0;
+  WorkPool pool_;
+  std::thread keeper_;
+};
+
+}  // namespace verbena::ah

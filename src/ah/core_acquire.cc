@@ -1,0 +1,218 @@
+// What the application asks of a Core: nothing here calls the device.
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "ah/core.h"
+#include "verbena/grh.h"
+
+namespace verbena::ah {
+
+Error Core::unavailable() const {
+  if (closed_) return {ErrorCode::kUnavailable, 0, fmt::format("the address directory of {} is closed", name_)};
+  return {ErrorCode::kUnavailable, 0,
+          fmt::format("the device of {} is gone (IBV_EVENT_DEVICE_FATAL); open it again, with a new directory", name_)};
+}
+
+Core::Asked Core::ask(const Destination& destination) {
+  const auto refuse = [](Error error) { return Asked{.ready = nullptr, .attempt = std::make_shared<Attempt>(error)}; };
+  if (closed_ || device_gone_) return refuse(unavailable());
+  if (Status status = validate(destination, facts_); !status) return refuse(status.error());
+  const DestinationKey key = key_of(destination, facts_.port);
+  Binding* binding = table_.find(key);
+  if (binding != nullptr && binding->entry.load(std::memory_order_relaxed) != nullptr) {
+    ++counts_.hits;
+    return {.ready = binding, .attempt = {}};
+  }
+  if (binding != nullptr && binding->attempt) {
+    ++counts_.misses;
+    return {.ready = nullptr, .attempt = binding->attempt};
+  }
+  if (binding != nullptr && binding->failures > 0) {
+    if (const std::int64_t now = now_ns(); now < binding->retry_at_ns) {
+      ++counts_.negative_hits;
+      return refuse(still_failing(*binding, now));
+    }
+  }
+  ++counts_.misses;
+  if (binding == nullptr) binding = make_binding(key);
+  if (binding == nullptr) {
+    ++counts_.refused;
+    return refuse({ErrorCode::kExhausted, 0,
+                   fmt::format("the address directory of {} knows {} destinations, all in use or being created; let go "
+                               "of handles, or raise max_entries (now {})",
+                               name_, table_.size(), max_entries_)});
+  }
+  start_attempt(*binding, binding->failures == 0 ? Lane::kFirst : Lane::kLater);
+  return {.ready = nullptr, .attempt = binding->attempt};
+}
+
+Error Core::still_failing(const Binding& binding, std::int64_t now) const {
+  Error error = *binding.last_error;
+  error.message += fmt::format(" (failed {} time(s); tried again in {} ms at the earliest)", binding.failures,
+                               (binding.retry_at_ns - now) / 1'000'000);
+  return error;
+}
+
+Binding* Core::make_binding(const DestinationKey& key) {
+  if (table_.size() >= 2 * max_entries_ + options_.max_negative) {
+    trim_negative();
+    if (table_.size() >= 2 * max_entries_ + options_.max_negative) return nullptr;
+  }
+  auto* binding = new Binding(key);
+  table_.insert(binding);
+  return binding;
+}
+
+void Core::start_attempt(Binding& binding, Lane lane) {
+  if (binding.attempt) {
+    binding.again = true;
+    return;
+  }
+  binding.attempt = std::make_shared<Attempt>(&binding);
+  pool_.submit(lane, [this, &binding] { run_attempt(binding, true); });
+}
+
+AhHandle Core::adopt(Binding& binding) noexcept {
+  binding.handles.fetch_add(1, std::memory_order_relaxed);
+  return {shared_from_this(), &binding};
+}
+
+Result<AhHandle> Core::settle(const Attempt& attempt, Deadline deadline) {
+  std::optional<Status> outcome = attempt.wait(deadline);
+  if (!outcome) {
+    return failure(ErrorCode::kTimedOut,
+                   fmt::format("destination {} was not ready by the deadline; the attempt goes on: ask again later",
+                               in_words(destination_of(attempt.binding()->key))));
+  }
+  if (!*outcome) return tl::make_unexpected(outcome->error());
+  return adopt(*attempt.binding());
+}
+
+Result<AhHandle> Core::acquire(const Destination& destination, Deadline deadline) {
+  Asked asked;
+  {
+    const Lock lock(mutex_);
+    asked = ask(destination);
+    if (asked.ready != nullptr) return adopt(*asked.ready);
+  }
+  return settle(*asked.attempt, deadline);
+}
+
+AhTicket Core::acquire_async(const Destination& destination) {
+  const Lock lock(mutex_);
+  Asked asked = ask(destination);
+  if (asked.ready != nullptr) {
+    asked.attempt = std::make_shared<Attempt>(asked.ready);
+    asked.attempt->finish(std::nullopt);
+  }
+  return {shared_from_this(), std::move(asked.attempt)};
+}
+
+std::size_t Core::prewarm(std::span<const Destination> destinations) {
+  std::size_t started = 0;
+  for (const Destination& destination : destinations) {
+    const Lock lock(mutex_);
+    const Asked asked = ask(destination);
+    if (asked.ready == nullptr && !asked.attempt->done()) ++started;
+  }
+  return started;
+}
+
+AhHandle Core::find(const Destination& destination) {
+  const Lock lock(mutex_);
+  Binding* binding = table_.find(key_of(destination, facts_.port));
+  if (binding == nullptr || binding->entry.load(std::memory_order_relaxed) == nullptr) {
+    ++counts_.misses;
+    return {};
+  }
+  ++counts_.hits;
+  return adopt(*binding);
+}
+
+Result<AhLease> Core::lease(Binding& binding) {
+  const Lock lock(mutex_);
+  Entry* entry = binding.entry.load(std::memory_order_relaxed);
+  if (entry == nullptr) {
+    if (closed_ || device_gone_) return tl::make_unexpected(unavailable());
+    return failure(ErrorCode::kUnavailable,
+                   fmt::format("destination {} has no address now{}{}", in_words(destination_of(binding.key)),
+                               binding.last_error ? ": " : "", binding.last_error ? binding.last_error->message : ""));
+  }
+  entry->leases.fetch_add(1, std::memory_order_relaxed);
+  return AhLease(shared_from_this(), entry);
+}
+
+bool Core::is_superseded(const Entry& entry) {
+  const Lock lock(mutex_);
+  return entry.state == EntryState::kRetired || entry.stale;
+}
+
+Result<AhSender> Core::make_sender() {
+  {
+    const Lock lock(mutex_);
+    if (closed_ || device_gone_) return tl::make_unexpected(unavailable());
+  }
+  auto queue = std::make_shared<SendQueue>(table_, max_entries_, facts_.port, light_);
+  const Lock lock(senders_mutex_);
+  senders_.push_back(queue);
+  return AhSender(shared_from_this(), std::move(queue));
+}
+
+// A queue with work in flight stays: its stamps hold back what that work names.
+void Core::retire_sender(const std::shared_ptr<SendQueue>& queue) {
+  if (queue->outstanding() != 0) return;
+  const Lock lock(senders_mutex_);
+  past_hits_ += queue->position + queue->retracted;
+  past_misses_ += queue->misses;
+  past_misused_ += queue->misused;
+  senders_.erase(std::remove(senders_.begin(), senders_.end(), queue), senders_.end());
+}
+
+namespace {
+
+// The same class of traffic; the marks of congestion on the way here are not for the way back.
+std::uint8_t reply_traffic_class(std::uint8_t received) {
+  constexpr std::uint8_t kEcnMask = 0x03;
+  constexpr std::uint8_t kCapable = 0x02;
+  const auto dscp = static_cast<std::uint8_t>(received & ~kEcnMask);
+  return (received & kEcnMask) != 0 ? static_cast<std::uint8_t>(dscp | kCapable) : dscp;
+}
+
+}  // namespace
+
+Result<Destination> Core::reply_to(const ibv_wc& completion, std::span<const std::byte, 40> grh) {
+  if (completion.status != IBV_WC_SUCCESS) {
+    return failure(ErrorCode::kInvalidArgument,
+                   fmt::format("the completion failed (status {}): it tells no sender", int{completion.status}));
+  }
+  Destination reply;
+  reply.hop_limit = options_.reply_hop_limit;
+  const bool infiniband = facts_.link_layer == LinkLayer::kInfiniBand;
+  if (infiniband) {
+    reply.lid = completion.slid;
+    reply.service_level = completion.sl;
+    reply.source_path_bits = completion.dlid_path_bits;
+  }
+  if ((completion.wc_flags & IBV_WC_GRH) == 0) {
+    if (infiniband && !facts_.grh_required) return reply;
+    return failure(ErrorCode::kInvalidArgument,
+                   "the completion has no IBV_WC_GRH: on this port the sender is told by the GRH alone");
+  }
+  const Result<GidEntries> table = gids_.entries();
+  if (!table) return tl::make_unexpected(table.error());
+  const auto is_own = [&](const Gid& gid) {
+    return std::any_of((*table)->begin(), (*table)->end(),
+                       [&](const GidEntry& entry) { return entry.port == facts_.port && entry.gid == gid; });
+  };
+  const Result<GrhView> view = parse_grh(grh, completion.byte_len, is_own);
+  if (!view) return tl::make_unexpected(view.error());
+  reply.gid = view->source;
+  if (!view->destination.is_multicast() && is_own(view->destination)) reply.source = view->destination;
+  reply.traffic_class = reply_traffic_class(view->traffic_class);
+  reply.flow_label = view->flow_label;
+  return reply;
+}
+
+}  // namespace verbena::ah

@@ -1,0 +1,254 @@
+// How a binding gets its entry: by the pool's threads, without mutex_ while anything may block.
+#include <bit>
+#include <cerrno>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "ah/core.h"
+#include "rdma/verbs_error.h"
+
+namespace verbena::ah {
+
+namespace {
+
+// The GID table that the source came from may be out of date: read it again before giving up.
+bool may_be_stale_table(int error) {
+  return error == EINVAL || error == ENOENT || error == ENODATA || error == ENODEV || error == EADDRNOTAVAIL;
+}
+
+bool is_full(int error) {
+  return error == ENOMEM || error == ENOSPC || error == EAGAIN;
+}
+
+std::string_view advice_for_create(int error) {
+  switch (error) {
+    case ETIMEDOUT:
+    case EHOSTUNREACH:
+      return "the neighbour does not answer: check that the destination is up and on the network of this source (ip "
+             "neigh)";
+    case EINVAL:
+      return "the device refuses one of these values: are both ends RoCE v2 and of the same address family, and is the "
+             "source GID still there?";
+    default:
+      return {};
+  }
+}
+
+std::size_t bucket_of(std::int64_t ns) {
+  const auto us = static_cast<std::uint64_t>(ns / 1000);
+  const std::size_t bucket = us == 0 ? 0 : static_cast<std::size_t>(std::bit_width(us)) - 1;
+  return std::min(bucket, LatencyHistogram{}.size() - 1);
+}
+
+}  // namespace
+
+void Core::run_attempt(Binding& binding, bool may_look_again) {
+  Epoch begun;
+  {
+    const Lock lock(mutex_);
+    begun = epoch_;
+  }
+  Result<Resolved> resolved = resolve_now(binding.key);
+  if (!resolved) {
+    const Lock lock(mutex_);
+    fail(binding, resolved.error());
+    return;
+  }
+  Entry* entry = reserve(binding, std::move(*resolved));
+  if (entry == nullptr) return;
+  if (const int error = create_address(binding, *entry); error != 0) {
+    on_refused(binding, *entry, error, may_look_again);
+  } else {
+    on_created(binding, *entry, begun);
+  }
+}
+
+Result<Resolved> Core::resolve_now(const DestinationKey& key) {
+  const Result<GidEntries> table = gids_.entries();
+  if (!table) return tl::make_unexpected(table.error());
+  return resolve(destination_of(key), facts_, **table, options_.routes);
+}
+
+Entry* Core::reserve(Binding& binding, Resolved&& resolved) {
+  for (;;) {
+    {
+      const Lock lock(mutex_);
+      if (closed_ || device_gone_) {
+        fail(binding, unavailable());
+        return nullptr;
+      }
+      if (const auto found = entries_.find(resolved.key); found != entries_.end()) {
+        Entry& there = *found->second;
+        if (there.state == EntryState::kCreating) {
+          there.waiters.push_back(&binding);
+          return nullptr;
+        }
+        if (there.source.index == resolved.source.index) {
+          publish(binding, there);
+          conclude(binding, std::nullopt);
+          return nullptr;
+        }
+        refresh(there);  // its GID has moved: nobody new may share it
+      }
+      if (!free_slots_.empty()) return new_entry(std::move(resolved));
+    }
+    if (!make_room([this] { return !free_slots_.empty(); }, binding)) {
+      const Lock lock(mutex_);
+      ++counts_.refused;
+      fail(binding, {ErrorCode::kExhausted, 0,
+                     fmt::format("all {} address handles of {} are in use; let go of handles, or raise max_entries",
+                                 max_entries_, name_)});
+      return nullptr;
+    }
+  }
+}
+
+Entry* Core::new_entry(Resolved&& resolved) {
+  auto* entry = new Entry;
+  entry->slot = free_slots_.back();
+  free_slots_.pop_back();
+  by_slot_[entry->slot] = entry;
+  if (next_aged_scan_ns_ == kNever) poke_keeper();
+  entry->key = resolved.key;
+  entry->source = resolved.source;
+  entry->attributes = resolved.attributes;
+  entry->explanation = std::move(resolved.explanation);
+  entries_.emplace(entry->key, entry);
+  return entry;
+}
+
+int Core::create_address(Binding& binding, Entry& entry) {
+  for (;;) {
+    ibv_ah_attr attributes = entry.attributes;
+    const std::int64_t begun = now_ns();
+    entry.address = ibv_create_ah(domain_, &attributes);
+    const int error = entry.address != nullptr ? 0 : (errno != 0 ? errno : EIO);
+    const std::int64_t took = now_ns() - begun;
+    std::uint64_t destroyed = 0;
+    {
+      const Lock lock(mutex_);
+      if (error == 0) {
+        ++counts_.created;
+        ++counts_.creation_us[bucket_of(took)];
+        return 0;
+      }
+      destroyed = counts_.destroyed;
+    }
+    if (!is_full(error)) return error;
+    if (!make_room([&] { return counts_.destroyed != destroyed; }, binding)) return error;
+  }
+}
+
+std::vector<Binding*> Core::take_claimants(Binding& binding, Entry& entry) {
+  std::vector<Binding*> claimants = std::exchange(entry.waiters, {});
+  claimants.insert(claimants.begin(), &binding);
+  return claimants;
+}
+
+void Core::on_created(Binding& binding, Entry& entry, Epoch begun) {
+  const Lock lock(mutex_);
+  entry.state = EntryState::kReady;
+  entry.created_ns = entry.active_ns = now_ns();
+  const bool in_doubt = begun.any != epoch_.any;
+  for (Binding* claimant : take_claimants(binding, entry)) {
+    if (closed_ || device_gone_) {
+      fail(*claimant, unavailable());
+      continue;
+    }
+    if (in_doubt) claimant->again = true;
+    publish(*claimant, entry);
+    conclude(*claimant, std::nullopt);
+  }
+  if (begun.all != epoch_.all && entry.state == EntryState::kReady) {
+    entry.stale = true;
+    detach(entry);
+  }
+  if (entry.first_binding == nullptr && entry.state == EntryState::kReady) retire(entry);
+}
+
+void Core::on_refused(Binding& binding, Entry& entry, int error, bool may_look_again) {
+  if (may_look_again && may_be_stale_table(error)) {
+    gids_.invalidate();
+    std::vector<Binding*> claimants;
+    {
+      const Lock lock(mutex_);
+      claimants = take_claimants(binding, entry);
+      discard(entry);
+      for (std::size_t i = 1; i < claimants.size(); ++i) {
+        pool_.submit(Lane::kFirst, [this, other = claimants[i]] { run_attempt(*other, false); });
+      }
+    }
+    run_attempt(binding, false);
+    return;
+  }
+  const Error described =
+      rdma::verbs_error("ibv_create_ah", fmt::format("on {} port {} {}", device_, facts_.port, entry.explanation),
+                        error, advice_for_create(error));
+  const Lock lock(mutex_);
+  if (is_full(error)) ++counts_.refused;
+  const std::vector<Binding*> claimants = take_claimants(binding, entry);
+  discard(entry);
+  for (Binding* claimant : claimants) fail(*claimant, described);
+}
+
+void Core::discard(Entry& entry) {
+  detach(entry);
+  by_slot_[entry.slot] = nullptr;
+  free_slots_.push_back(entry.slot);
+  delete &entry;
+}
+
+void Core::publish(Binding& binding, Entry& entry) {
+  Entry* old = binding.entry.load(std::memory_order_relaxed);
+  if (old == &entry) return;
+  // Release: a sender that sees the entry sees its address. Partner: the acquire load in SendQueue::take(). One store
+  // from the old to the new: no sender finds nothing in between.
+  binding.entry.store(&entry, std::memory_order_release);
+  if (old != nullptr) {
+    leave(binding, *old);
+    ++counts_.replaced;
+  }
+  binding.next_sharing = entry.first_binding;
+  entry.first_binding = &binding;
+  entry.active_ns = now_ns();
+  ++binding.generation;
+}
+
+void Core::fail(Binding& binding, Error error) {
+  ++counts_.failed;
+  const Entry* entry = binding.entry.load(std::memory_order_relaxed);
+  if (entry != nullptr && entry->source_gone) unlink(binding);
+  const bool was_negative = binding.failures > 0;
+  if (!was_negative) ++unwell_;
+  ++binding.failures;
+  // Full is no fault of the destination: it may be asked for again at once.
+  binding.retry_at_ns = now_ns() + (error.code == ErrorCode::kExhausted ? 0 : back_off_ns(binding));
+  binding.last_error = std::make_unique<Error>(error);
+  conclude(binding, std::move(error));
+  poke_keeper();
+}
+
+void Core::conclude(Binding& binding, std::optional<Error> error) {
+  if (!error && binding.failures > 0) {
+    binding.failures = 0;
+    binding.last_error.reset();
+    --unwell_;
+  }
+  const std::shared_ptr<Attempt> attempt = std::exchange(binding.attempt, nullptr);
+  attempt->finish(std::move(error));
+  const bool again = std::exchange(binding.again, false);
+  if (again && !closed_ && !device_gone_) start_attempt(binding, Lane::kLater);
+  if (unwell_ > options_.max_negative) trim_negative();
+}
+
+// Doubled with each failure; up to an eighth more, by the key, so that many do not try at one moment.
+std::int64_t Core::back_off_ns(const Binding& binding) const {
+  std::int64_t span = options_.first_back_off.count();
+  for (std::uint32_t i = 1; i < binding.failures && span < options_.max_back_off.count(); ++i) span *= 2;
+  span = std::min(span, options_.max_back_off.count());
+  const std::uint64_t spread = hash_of(binding.key, binding.failures) % 1024;
+  return span + span / 8 * static_cast<std::int64_t>(spread) / 1024;
+}
+
+}  // namespace verbena::ah

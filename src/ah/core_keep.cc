@@ -1,0 +1,165 @@
+// The keeper: what happens in the background, and how a directory closes.
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include "ah/core.h"
+#include "verbena/release_failure.h"
+#include "verbena/verbs_object.h"
+
+namespace verbena::ah {
+
+namespace {
+
+// While something retired waits for its last work request, or something failed for its next try.
+constexpr std::int64_t kShortest_ns = 1'000'000;
+constexpr std::int64_t kLongest_ns = 100'000'000;
+constexpr auto kCloseStep = std::chrono::milliseconds(1);
+
+std::string leftover_in_words(const AhLeftover& left, const std::string& name) {
+  std::string text =
+      fmt::format("address directory of {}: {} address handle(s) are left on the device", name, left.rows.size());
+  for (const AhRow& row : left.rows) {
+    text += fmt::format("; {} ({} lease(s){}{})", in_words(row.destination), row.leases,
+                        row.in_flight ? ", named by work in flight" : "",
+                        row.last_error.empty() ? "" : ", " + row.last_error);
+  }
+  return text + "; drop leases, and complete or destroy queue pairs, before the directory";
+}
+
+}  // namespace
+
+void Core::poke_keeper() {
+  {
+    const std::lock_guard lock(keeper_mutex_);
+    keeper_poked_ = true;
+  }
+  keeper_wake_.notify_one();
+}
+
+void Core::keep() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  pthread_setname_np(pthread_self(), "verbena-keep");
+  std::int64_t pause = kNever;
+  std::int64_t step = kShortest_ns;
+  Lock lock(keeper_mutex_);
+  for (;;) {
+    const auto woken = [this] { return keeper_poked_ || keeper_ends_; };
+    if (pause == kNever) {
+      keeper_wake_.wait(lock, woken);
+    } else {
+      keeper_wake_.wait_for(lock, std::chrono::nanoseconds(pause), woken);
+    }
+    if (keeper_ends_) return;
+    const bool poked = std::exchange(keeper_poked_, false);
+    lock.unlock();
+    const std::int64_t wanted = tick();
+    step = poked ? kShortest_ns : std::min(2 * step, kLongest_ns);
+    pause = wanted == 0 ? step : wanted;
+    lock.lock();
+  }
+}
+
+// 0: soon again, there is something to wait for.
+std::int64_t Core::tick() {
+  {
+    const Lock lock(mutex_);
+    const std::int64_t now = now_ns();
+    reclaim_aged(now);
+    retry_failed(now);
+  }
+  sweep();
+  const Lock lock(mutex_);
+  if (!retired_.empty()) return 0;
+  const std::int64_t next = std::min(next_aged_scan_ns_, next_retry_ns_);
+  return next == kNever ? kNever : std::max(next - now_ns(), kShortest_ns);
+}
+
+void Core::reclaim_aged(std::int64_t now) {
+  const std::int64_t age = options_.idle_age.count();
+  if (closed_ || age <= 0 || free_slots_.size() == max_entries_) {
+    next_aged_scan_ns_ = kNever;
+    return;
+  }
+  if (next_aged_scan_ns_ != kNever && now < next_aged_scan_ns_) return;
+  counts_.reclaimed_idle += reclaim(max_entries_, now - age);
+  next_aged_scan_ns_ = now + age / 4;
+}
+
+// What somebody holds, or what still serves with a stale address, is tried again without being asked.
+void Core::retry_failed(std::int64_t now) {
+  next_retry_ns_ = kNever;
+  if (closed_ || device_gone_ || unwell_ == 0) return;
+  table_.for_each([&](Binding& binding) {
+    if (binding.failures == 0 || binding.attempt) return;
+    const bool wanted = binding.handles.load(std::memory_order_relaxed) != 0 ||
+                        binding.entry.load(std::memory_order_relaxed) != nullptr;
+    if (!wanted) return;
+    if (binding.retry_at_ns <= now) {
+      start_attempt(binding, Lane::kLater);
+    } else {
+      next_retry_ns_ = std::min(next_retry_ns_, binding.retry_at_ns);
+    }
+  });
+}
+
+AhLeftover Core::close(Deadline deadline) {
+  std::shared_ptr<rdma::EventWatcher> watcher;
+  {
+    const Lock lock(mutex_);
+    closed_ = true;
+    watcher = std::exchange(watcher_, nullptr);
+    table_.for_each([this](Binding& binding) {
+      if (binding.attempt) binding.attempt->finish(unavailable());
+      unlink(binding);
+    });
+  }
+  if (watcher) watcher->unsubscribe(watch_);
+  watcher.reset();
+  pool_.stop();
+  pool_.wait_idle(deadline);
+  for (;;) {
+    sweep();
+    Lock lock(mutex_);
+    const bool empty = free_slots_.size() == max_entries_;
+    if (empty || deadline.passed()) break;
+    room_.wait_for(lock, kCloseStep);
+  }
+  return leftover();
+}
+
+AhLeftover Core::leftover() {
+  AhLeftover left;
+  const Lock lock(mutex_);
+  const std::int64_t now = now_ns();
+  for (const Entry* entry : by_slot_) {
+    if (entry != nullptr) left.rows.push_back(row_of(*entry, now));
+  }
+  table_.for_each([&](const Binding& binding) { left.handles += binding.handles.load(std::memory_order_relaxed); });
+  return left;
+}
+
+void Core::shut_down() {
+  close(Deadline::in(std::chrono::duration_cast<Deadline::Clock::duration>(options_.close_grace)));
+  pool_.join();
+  {
+    const std::lock_guard lock(keeper_mutex_);
+    keeper_ends_ = true;
+  }
+  keeper_wake_.notify_one();
+  if (keeper_.joinable()) keeper_.join();
+  sweep();
+  const AhLeftover left = leftover();
+  if (!left.rows.empty()) {
+    detail::report_release_failure({ErrorCode::kBusy, 0, leftover_in_words(left, name_)});
+  }
+}
+
+}  // namespace verbena::ah

@@ -1,0 +1,218 @@
+// How entries go: unlinked from their bindings, retired, and destroyed when nothing names them any more.
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <utility>
+
+#include "ah/core.h"
+#include "rdma/verbs_error.h"
+
+namespace verbena::ah {
+
+namespace {
+
+// How long a creation waits for work in flight to give an address handle back, and how often it looks.
+constexpr auto kRoomPatience = std::chrono::milliseconds(200);
+constexpr auto kRoomStep = std::chrono::milliseconds(1);
+// Reclaimed at once under pressure: one scan for several.
+constexpr std::size_t kBatchShare = 32;
+constexpr std::size_t kBatchMost = 256;
+
+}  // namespace
+
+// Acquire: partner of the release decrements of handles and pins.
+bool Core::is_unheld(const Binding& binding) const {
+  return binding.handles.load(std::memory_order_acquire) == 0 && binding.pins.load(std::memory_order_acquire) == 0 &&
+         !binding.attempt;
+}
+
+bool Core::is_unused(const Entry& entry) const {
+  if (entry.state != EntryState::kReady || entry.leases.load(std::memory_order_acquire) != 0) return false;
+  for (const Binding* binding = entry.first_binding; binding != nullptr; binding = binding->next_sharing) {
+    if (!is_unheld(*binding)) return false;
+  }
+  return !is_in_flight(entry);
+}
+
+std::vector<std::shared_ptr<SendQueue>> Core::senders() const {
+  const Lock lock(senders_mutex_);
+  return senders_;
+}
+
+bool Core::is_in_flight(const Entry& entry) const {
+  const Lock lock(senders_mutex_);
+  return std::any_of(senders_.begin(), senders_.end(),
+                     [&](const std::shared_ptr<SendQueue>& queue) { return queue->names(entry.slot); });
+}
+
+// Senders leave no time behind, only stamps. A stamp that has moved since the last look means: used meanwhile.
+void Core::note_activity(std::int64_t now) {
+  const Lock lock(senders_mutex_);
+  for (Entry* entry : by_slot_) {
+    if (entry == nullptr || entry->state != EntryState::kReady) continue;
+    std::uint64_t sum = 0;
+    for (const std::shared_ptr<SendQueue>& queue : senders_) {
+      sum += queue->stamps[entry->slot].load(std::memory_order_relaxed);
+    }
+    if (sum == entry->seen_stamps) continue;
+    entry->seen_stamps = sum;
+    entry->active_ns = now;
+  }
+}
+
+std::vector<Entry*> Core::idle_entries(std::int64_t idle_since) {
+  struct Idle {
+    Entry* entry;
+    std::uint64_t distance;  // sends since its last use, by the sender that used it last
+  };
+  std::vector<Idle> idle;
+  const std::vector<std::shared_ptr<SendQueue>> queues = senders();
+  for (Entry* entry : by_slot_) {
+    if (entry == nullptr || entry->active_ns > idle_since || !is_unused(*entry)) continue;
+    std::uint64_t distance = std::numeric_limits<std::uint64_t>::max();
+    for (const std::shared_ptr<SendQueue>& queue : queues) {
+      const std::uint64_t stamp = queue->stamps[entry->slot].load(std::memory_order_relaxed);
+      const std::uint64_t position = queue->position.load(std::memory_order_relaxed);
+      if (stamp != 0 && stamp <= position) distance = std::min(distance, position - stamp);
+    }
+    idle.push_back({entry, distance});
+  }
+  std::sort(idle.begin(), idle.end(), [](const Idle& a, const Idle& b) {
+    if (a.entry->active_ns != b.entry->active_ns) return a.entry->active_ns < b.entry->active_ns;
+    return a.distance > b.distance;
+  });
+  std::vector<Entry*> entries;
+  for (const Idle& one : idle) entries.push_back(one.entry);
+  return entries;
+}
+
+std::size_t Core::reclaim(std::size_t most, std::int64_t idle_since) {
+  note_activity(now_ns());
+  std::vector<Entry*> entries = idle_entries(idle_since);
+  if (entries.size() > most) entries.resize(most);
+  for (Entry* entry : entries) {
+    while (Binding* binding = entry->first_binding) {
+      unlink(*binding);
+      forget(*binding);
+    }
+  }
+  return entries.size();
+}
+
+void Core::unlink(Binding& binding) {
+  Entry* entry = binding.entry.load(std::memory_order_relaxed);
+  if (entry == nullptr) return;
+  binding.entry.store(nullptr, std::memory_order_release);
+  leave(binding, *entry);
+}
+
+void Core::leave(Binding& binding, Entry& entry) {
+  Binding** link = &entry.first_binding;
+  while (*link != &binding) link = &(*link)->next_sharing;
+  *link = std::exchange(binding.next_sharing, nullptr);
+  if (entry.first_binding == nullptr) retire(entry);
+}
+
+void Core::detach(Entry& entry) {
+  const auto found = entries_.find(entry.key);
+  if (found != entries_.end() && found->second == &entry) entries_.erase(found);
+}
+
+void Core::retire(Entry& entry) {
+  detach(entry);
+  entry.state = EntryState::kRetired;
+  retired_.push_back(&entry);
+  poke_keeper();
+}
+
+void Core::forget(Binding& binding) {
+  if (binding.failures > 0) --unwell_;
+  table_.erase(&binding);
+  forgotten_.push_back(&binding);
+}
+
+// Forgets half of the failed destinations, those first that may be tried again soonest.
+void Core::trim_negative() {
+  std::vector<Binding*> negative;
+  table_.for_each([&](Binding& binding) {
+    const bool ready = binding.entry.load(std::memory_order_relaxed) != nullptr;
+    if (!ready && binding.failures > 0 && is_unheld(binding)) negative.push_back(&binding);
+  });
+  std::sort(negative.begin(), negative.end(),
+            [](const Binding* a, const Binding* b) { return a->retry_at_ns < b->retry_at_ns; });
+  for (std::size_t i = 0; i < (negative.size() + 1) / 2; ++i) forget(*negative[i]);
+  if (!negative.empty()) poke_keeper();
+}
+
+bool Core::make_room(const std::function<bool()>& enough, Binding& for_whom) {
+  const Deadline deadline = Deadline::in(kRoomPatience);
+  for (bool first = true;; first = false) {
+    {
+      const Lock lock(mutex_);
+      if (enough()) return true;
+      if (closed_) return false;
+      const std::size_t batch = std::clamp<std::size_t>(max_entries_ / kBatchShare, 1, kBatchMost);
+      const std::size_t reclaimed = reclaim(batch, kNever);
+      counts_.reclaimed_pressure += reclaimed;
+      // Nothing idle, and what is wanted would replace something stale: that one must go first.
+      const Entry* own = for_whom.entry.load(std::memory_order_relaxed);
+      if (!first && reclaimed == 0 && own != nullptr && own->stale) unlink(for_whom);
+    }
+    sweep();
+    Lock lock(mutex_);
+    if (enough()) return true;
+    if (closed_ || deadline.passed()) return false;
+    room_.wait_for(lock, kRoomStep);
+  }
+}
+
+void Core::grace() {
+  const std::vector<std::shared_ptr<SendQueue>> queues = senders();
+  heavy_fence(light_);
+  for (const std::shared_ptr<SendQueue>& queue : queues) queue->wait_outside();
+}
+
+std::size_t Core::sweep() {
+  const std::lock_guard sweeping(sweep_mutex_);
+  std::vector<Entry*> retired;
+  std::vector<Binding*> forgotten;
+  std::vector<std::unique_ptr<LookupTable::Array>> arrays;
+  {
+    const Lock lock(mutex_);
+    retired.swap(retired_);
+    sweeping_ = retired.size();
+    forgotten.swap(forgotten_);
+    arrays = table_.take_retired();
+  }
+  const bool graced = std::all_of(retired.begin(), retired.end(), [](const Entry* entry) { return entry->graced; });
+  if (!graced || !forgotten.empty() || !arrays.empty()) grace();
+  for (const Binding* binding : forgotten) delete binding;
+  std::vector<Entry*> destroyed;
+  std::vector<Entry*> kept;
+  std::string error;
+  for (Entry* entry : retired) {
+    entry->graced = true;
+    if (entry->leases.load(std::memory_order_acquire) != 0 || is_in_flight(*entry)) {
+      kept.push_back(entry);
+    } else if (const int code = ibv_destroy_ah(entry->address); code != 0) {
+      error = rdma::verbs_error("ibv_destroy_ah", entry->explanation, rdma::errno_of(code)).message;
+      kept.push_back(entry);
+    } else {
+      destroyed.push_back(entry);
+    }
+  }
+  const Lock lock(mutex_);
+  sweeping_ = 0;
+  retired_.insert(retired_.end(), kept.begin(), kept.end());
+  for (Entry* entry : destroyed) {
+    by_slot_[entry->slot] = nullptr;
+    free_slots_.push_back(entry->slot);
+    delete entry;
+  }
+  counts_.destroyed += destroyed.size();
+  if (!error.empty()) last_release_error_ = error;
+  if (!destroyed.empty()) room_.notify_all();
+  return destroyed.size();
+}
+
+}  // namespace verbena::ah

@@ -1,0 +1,111 @@
+// What a Core tells about itself.
+#include <chrono>
+
+#include "ah/core.h"
+
+namespace verbena::ah {
+
+Result<EffectiveAddress> Core::effective(const Binding& binding) {
+  const Lock lock(mutex_);
+  const Entry* entry = binding.entry.load(std::memory_order_relaxed);
+  if (entry == nullptr) {
+    return failure(ErrorCode::kUnavailable, "destination " + in_words(destination_of(binding.key)) +
+                                                " has no address now" +
+                                                (binding.last_error ? ": " + binding.last_error->message : ""));
+  }
+  return EffectiveAddress{.destination = destination_of(binding.key),
+                          .source = entry->source,
+                          .attributes = entry->attributes,
+                          .explanation = entry->explanation,
+                          .age = std::chrono::nanoseconds(now_ns() - entry->created_ns),
+                          .generation = binding.generation - 1};
+}
+
+AhStats Core::stats() {
+  AhStats stats;
+  const Lock lock(mutex_);
+  stats.hits = counts_.hits;
+  stats.misses = counts_.misses;
+  stats.negative_hits = counts_.negative_hits;
+  stats.created = counts_.created;
+  stats.failed = counts_.failed;
+  stats.destroyed = counts_.destroyed;
+  stats.replaced = counts_.replaced;
+  stats.stale = counts_.stale;
+  stats.reclaimed_idle = counts_.reclaimed_idle;
+  stats.reclaimed_pressure = counts_.reclaimed_pressure;
+  stats.refused = counts_.refused;
+  stats.creation_us = counts_.creation_us;
+  stats.live = counts_.created - counts_.destroyed;
+  stats.retired = retired_.size() + sweeping_;
+  table_.for_each([&](const Binding& binding) {
+    const bool ready = binding.entry.load(std::memory_order_relaxed) != nullptr;
+    stats.ready += ready ? 1U : 0U;
+    stats.pending += binding.attempt && !ready ? 1U : 0U;
+    stats.negative += !ready && !binding.attempt && binding.failures > 0 ? 1U : 0U;
+    stats.handles += binding.handles.load(std::memory_order_relaxed);
+  });
+  for (const Entry* entry : by_slot_) {
+    if (entry != nullptr) stats.leases += entry->leases.load(std::memory_order_relaxed);
+  }
+  const Lock senders_lock(senders_mutex_);
+  stats.hits += past_hits_;
+  stats.misses += past_misses_;
+  stats.misused = past_misused_;
+  for (const std::shared_ptr<SendQueue>& queue : senders_) {
+    stats.hits += queue->position.load(std::memory_order_relaxed) + queue->retracted.load(std::memory_order_relaxed);
+    stats.misses += queue->misses.load(std::memory_order_relaxed);
+    stats.misused += queue->misused.load(std::memory_order_relaxed);
+    stats.in_flight += queue->outstanding();
+  }
+  return stats;
+}
+
+std::vector<AhRow> Core::rows() {
+  std::vector<AhRow> rows;
+  const Lock lock(mutex_);
+  const std::int64_t now = now_ns();
+  table_.for_each([&](const Binding& binding) { rows.push_back(row_of(binding, now)); });
+  for (const Entry* entry : by_slot_) {
+    if (entry != nullptr && entry->state == EntryState::kRetired) rows.push_back(row_of(*entry, now));
+  }
+  return rows;
+}
+
+AhRow Core::row_of(const Binding& binding, std::int64_t now) const {
+  const Entry* entry = binding.entry.load(std::memory_order_relaxed);
+  AhRow row;
+  if (entry != nullptr) row = row_of(*entry, now);
+  row.destination = destination_of(binding.key);
+  row.handles = binding.handles.load(std::memory_order_relaxed);
+  row.failures = binding.failures;
+  if (binding.last_error) row.last_error = binding.last_error->message;
+  if (entry != nullptr) {
+    row.state = entry->stale ? AhState::kRefreshing : AhState::kReady;
+  } else {
+    row.state = binding.attempt ? AhState::kPending : AhState::kFailed;
+  }
+  return row;
+}
+
+AhRow Core::row_of(const Entry& entry, std::int64_t now) const {
+  AhRow row;
+  row.destination.gid = entry.key.destination;
+  row.destination.lid = entry.key.lid;
+  row.destination.flow_label = entry.key.flow_label;
+  row.destination.traffic_class = entry.key.traffic_class;
+  row.destination.service_level = entry.key.service_level;
+  row.destination.hop_limit = entry.key.hop_limit;
+  row.destination.static_rate = entry.key.static_rate;
+  row.destination.source_path_bits = entry.key.source_path_bits;
+  row.destination.port = entry.key.port;
+  row.state = entry.state == EntryState::kCreating ? AhState::kPending : AhState::kRetired;
+  row.source = entry.source;
+  row.leases = entry.leases.load(std::memory_order_relaxed);
+  row.in_flight = is_in_flight(entry);
+  row.age = std::chrono::nanoseconds(entry.created_ns != 0 ? now - entry.created_ns : 0);
+  if (entry.state == EntryState::kRetired) row.last_error = last_release_error_;
+  return row;
+}
+
+}  // namespace verbena::ah

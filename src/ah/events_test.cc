@@ -1,0 +1,206 @@
+#include <cerrno>
+#include <latch>
+
+#include "fake_verbs/ah_world.h"
+
+namespace verbena::fake {
+namespace {
+
+using Events = AhWorld;
+
+ibv_async_event event_of(ibv_event_type type, int port = 1) {
+  ibv_async_event event{};
+  event.event_type = type;
+  event.element.port_num = port;
+  return event;
+}
+
+AhDirectoryOptions fed(AhDirectoryOptions options) {
+  options.watch_async_events = false;
+  return options;
+}
+
+TEST_F(Events, GidChangeThatChangesNothingTouchesNothing) {
+  AhDirectory directory = make_directory(fed(options()));
+  const AhHandle handle = *directory.acquire(to(2), soon());
+  const std::uint64_t reads = table_reads();
+  directory.on_async_event(event_of(IBV_EVENT_GID_CHANGE));
+  ASSERT_TRUE(eventually([&] { return table_reads() > reads; }));
+  EXPECT_TRUE(directory.acquire(to(3), soon()));
+  EXPECT_EQ(directory.stats().stale, 0U);
+  EXPECT_EQ(creations(), 2U);
+}
+
+TEST_F(Events, AGidThatMovedIsFollowed) {
+  AhDirectory directory = make_directory(fed(options()));
+  AhSender sender = std::move(*directory.make_sender());
+  const AhHandle handle = *directory.acquire(to(2), soon());
+  ibv_ah* before = sender.next(handle);
+  set_gids("fake0", 1,
+           {{}, {link_local(1), IBV_GID_TYPE_ROCE_V2, kNetdev}, {}, {ipv4(1), IBV_GID_TYPE_ROCE_V2, kNetdev}});
+  directory.on_async_event(event_of(IBV_EVENT_GID_CHANGE));
+  ASSERT_TRUE(eventually([&] { return directory.stats().replaced == 1; }));
+  ibv_ah* after = sender.next(handle);
+  EXPECT_NE(after, before);
+  EXPECT_EQ(attributes_of(after).grh.sgid_index, 3);
+  EXPECT_EQ(directory.effective(handle)->generation, 1U);
+  EXPECT_FALSE(is_destroyed(before));  // in flight
+  sender.completed(1);
+  EXPECT_TRUE(eventually([&] { return is_destroyed(before); }));
+  sender.completed(1);
+}
+
+TEST_F(Events, TheOldAddressServesUntilTheNewOneIsThere) {
+  AhDirectory directory = make_directory(fed(options()));
+  AhSender sender = std::move(*directory.make_sender());
+  const AhHandle handle = *directory.acquire(to(2), soon());
+  ibv_ah* before = sender.next(handle);
+  std::latch go(1);
+  set_create_hook([&](const ibv_ah_attr&) {
+    go.wait();
+    return 0;
+  });
+  directory.on_async_event(event_of(IBV_EVENT_PORT_ACTIVE));
+  ASSERT_TRUE(eventually([] { return attempts() == 2; }));
+  EXPECT_EQ(sender.next(handle), before);
+  go.count_down();
+  ASSERT_TRUE(eventually([&] { return directory.stats().replaced == 1; }));
+  EXPECT_NE(sender.next(handle), before);
+  sender.drained();
+}
+
+TEST_F(Events, AllGidsVanishAndComeBack) {
+  AhDirectory directory = make_directory(fed(options()));
+  AhSender sender = std::move(*directory.make_sender());
+  const AhHandle handle = *directory.acquire(to(2), soon());
+  set_gids("fake0", 1, {});
+  directory.on_async_event(event_of(IBV_EVENT_GID_CHANGE));
+  ASSERT_TRUE(eventually([&] { return sender.next(handle) == nullptr; }));
+  const Result<AhLease> none = handle.lease();
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(none.error().message, ::testing::HasSubstr("no GID"));
+  set_gids("fake0", 1, {{}, {}, {}, {}, {}, {ipv4(1), IBV_GID_TYPE_ROCE_V2, kNetdev}});
+  directory.on_async_event(event_of(IBV_EVENT_GID_CHANGE));
+  ibv_ah* back = nullptr;
+  ASSERT_TRUE(eventually([&] { return (back = sender.next(handle)) != nullptr; }));
+  EXPECT_EQ(attributes_of(back).grh.sgid_index, 5);
+  sender.drained();
+}
+
+TEST_F(Events, ASourceThatIsGoneIsReplacedByAnother) {
+  AhDirectory directory = make_directory(fed(options()));
+  const AhHandle handle = *directory.acquire(to(2), soon());
+  set_gids("fake0", 1, {{ipv4(9), IBV_GID_TYPE_ROCE_V2, kNetdev}});
+  directory.on_async_event(event_of(IBV_EVENT_GID_CHANGE));
+  ASSERT_TRUE(eventually([&] { return directory.stats().replaced == 1; }));
+  EXPECT_EQ(directory.effective(handle)->source.gid, ipv4(9));
+}
+
+TEST_F(Events, OfAnotherPortAreIgnored) {
+  AhDirectory directory = make_directory(fed(options()));
+  const AhHandle handle = *directory.acquire(to(2), soon());
+  const std::uint64_t reads = table_reads();
+  directory.on_async_event(event_of(IBV_EVENT_PORT_ACTIVE, 2));
+  directory.on_async_event(event_of(IBV_EVENT_QP_FATAL));
+  EXPECT_TRUE(directory.acquire(to(3), soon()));
+  EXPECT_EQ(table_reads(), reads);
+  EXPECT_EQ(creations(), 2U);
+}
+
+TEST_F(Events, AWatchingDirectoryReadsThemItself) {
+  AhDirectory directory = make_directory();
+  const AhHandle handle = *directory.acquire(to(2), soon());
+  raise_event("fake0", IBV_EVENT_PORT_ACTIVE);
+  EXPECT_TRUE(eventually([&] { return directory.stats().replaced == 1; }));
+}
+
+TEST_F(Events, TwoWatchingDirectoriesBothLearn) {
+  AhDirectory first = make_directory();
+  AhDirectory second = make_directory();
+  const AhHandle a = *first.acquire(to(2), soon());
+  const AhHandle b = *second.acquire(to(2), soon());
+  raise_event("fake0", IBV_EVENT_PORT_ACTIVE);
+  EXPECT_TRUE(eventually([&] { return first.stats().replaced == 1 && second.stats().replaced == 1; }));
+}
+
+TEST_F(Events, AFailedReplacementIsTriedAgainUnasked) {
+  AhDirectoryOptions eager = fed(options());
+  eager.first_back_off = eager.max_back_off = std::chrono::nanoseconds(1);
+  AhDirectory directory = make_directory(eager);
+  const AhHandle handle = *directory.acquire(to(2), soon());
+  ibv_ah* before = handle.lease()->get();
+  set_create_hook([](const ibv_ah_attr&) { return ETIMEDOUT; });
+  directory.on_async_event(event_of(IBV_EVENT_PORT_ACTIVE));
+  ASSERT_TRUE(eventually([&] { return directory.stats().failed >= 3; }));
+  EXPECT_EQ(handle.lease()->get(), before);  // better than none
+  set_create_hook({});
+  ASSERT_TRUE(eventually([&] { return directory.stats().replaced == 1; }));
+  EXPECT_NE(handle.lease()->get(), before);
+}
+
+TEST_F(Events, AnEventDuringACreationIsNotLost) {
+  AhDirectory directory = make_directory(fed(options()));
+  std::latch go(1);
+  set_create_hook([&](const ibv_ah_attr&) {
+    go.wait();
+    return 0;
+  });
+  const AhTicket ticket = directory.acquire_async(to(2));
+  ASSERT_TRUE(eventually([] { return attempts() == 1; }));
+  directory.on_async_event(event_of(IBV_EVENT_PORT_ACTIVE));
+  go.count_down();
+  const Result<AhHandle> handle = ticket.wait(soon());
+  ASSERT_TRUE(handle);
+  EXPECT_TRUE(eventually([&] { return directory.stats().replaced == 1; }));
+}
+
+TEST_F(Events, ADeviceThatIsGoneAnswersAtOnce) {
+  AhDirectory directory = make_directory(fed(options()));
+  AhSender sender = std::move(*directory.make_sender());
+  const AhHandle handle = *directory.acquire(to(2), soon());
+  directory.on_async_event(event_of(IBV_EVENT_DEVICE_FATAL));
+  EXPECT_EQ(sender.next(handle), nullptr);
+  const Result<AhHandle> result = directory.acquire(to(2), soon());
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::kUnavailable);
+}
+
+TEST_F(Events, ANeighbourChangeTouchesOnlyItsDestination) {
+  AhDirectory directory = make_directory(fed(options()));
+  const AhHandle a = *directory.acquire(to(2), soon());
+  const AhHandle b = *directory.acquire(to(3), soon());
+  ibv_ah* of_b = b.lease()->get();
+  directory.on_network_change({.kind = NetworkChange::Kind::kNeighbour, .destination = ipv4(2), .netdev = kNetdev});
+  ASSERT_TRUE(eventually([&] { return directory.stats().replaced == 1; }));
+  EXPECT_EQ(b.lease()->get(), of_b);
+  EXPECT_EQ(creations(), 3U);
+}
+
+TEST_F(Events, DestinationsThatShareAnAddressShareItsReplacement) {
+  AhDirectory directory = make_directory(fed(options()));
+  Destination by_netdev = to(2);
+  by_netdev.netdev = kNetdev;
+  const AhHandle a = *directory.acquire(to(2), soon());
+  const AhHandle b = *directory.acquire(by_netdev, soon());
+  directory.on_async_event(event_of(IBV_EVENT_PORT_ACTIVE));
+  ASSERT_TRUE(eventually([&] { return directory.stats().replaced == 2; }));
+  EXPECT_EQ(a.lease()->get(), b.lease()->get());
+  EXPECT_EQ(creations(), 2U);
+}
+
+TEST_F(Events, LidChangeMakesInfiniBandAddressesAnew) {
+  Port port;
+  port.link_layer = IBV_LINK_LAYER_INFINIBAND;
+  port.lid = 9;
+  set_port("fake0", 1, port);
+  AhDirectory directory = make_directory(fed(options()));
+  Destination destination;
+  destination.lid = 12;
+  const AhHandle handle = *directory.acquire(destination, soon());
+  directory.on_async_event(event_of(IBV_EVENT_LID_CHANGE));
+  EXPECT_TRUE(eventually([&] { return directory.stats().replaced == 1; }));
+}
+
+}  // namespace
+}  // namespace verbena::fake

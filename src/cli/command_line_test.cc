@@ -1,0 +1,123 @@
+#include "cli/command_line.h"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/exit_code.h"
+
+namespace verbena::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+struct Outcome {
+  int code = -1;
+  std::string out;
+  std::string error;
+};
+
+Outcome run(std::vector<const char*> words) {
+  words.insert(words.begin(), "verbena");
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  Outcome outcome;
+  outcome.code = run_command_line(static_cast<int>(words.size()), words.data());
+  outcome.out = testing::internal::GetCapturedStdout();
+  outcome.error = testing::internal::GetCapturedStderr();
+  return outcome;
+}
+
+TEST(CommandLine, WithoutASubcommandShowsTheHelpAndIsAUsageError) {
+  const Outcome outcome = run({});
+  EXPECT_EQ(outcome.code, kExitUsage);
+  EXPECT_THAT(outcome.out, IsEmpty());
+  EXPECT_THAT(outcome.error, HasSubstr("verbena demo"));
+}
+
+TEST(CommandLine, HelpGoesToStdout) {
+  const Outcome outcome = run({"--help"});
+  EXPECT_EQ(outcome.code, kExitOk);
+  EXPECT_THAT(outcome.error, IsEmpty());
+  for (const char* word : {"run", "demo", "ping", "devices", "gids", "drops", "version"}) {
+    EXPECT_THAT(outcome.out, HasSubstr(word));
+  }
+  EXPECT_THAT(outcome.out, testing::Not(HasSubstr("demo-responder")));
+}
+
+TEST(CommandLine, EverySubcommandTeachesByExamples) {
+  for (const char* subcommand : {"run", "demo", "ping", "devices", "gids", "drops"}) {
+    const Outcome outcome = run({subcommand, "--help"});
+    EXPECT_EQ(outcome.code, kExitOk) << subcommand;
+    EXPECT_THAT(outcome.out, HasSubstr("Examples:")) << subcommand;
+    EXPECT_THAT(outcome.out, HasSubstr(std::string("verbena ") + subcommand)) << subcommand;
+  }
+}
+
+TEST(CommandLine, VersionIsPrintedBothWays) {
+  const Outcome flag = run({"--version"});
+  const Outcome word = run({"version"});
+  EXPECT_EQ(flag.code, kExitOk);
+  EXPECT_EQ(word.code, kExitOk);
+  EXPECT_EQ(flag.out, word.out);
+  EXPECT_THAT(word.out, testing::MatchesRegex("verbena [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+TEST(CommandLine, WhatIsWrongIsAUsageErrorOnStderr) {
+  const std::vector<std::vector<const char*>> cases{
+      {"nonsense"},
+      {"--nonsense"},
+      {"devices", "--nonsense"},
+      {"devices", "extra"},
+      {"gids", "--device"},
+      {"gids", "--to", "nonsense"},
+      {"drops", "--pid", "-1"},
+      {"drops", "--pid", "x"},
+      {"drops", "--interval", "0"},
+      {"ping"},
+      {"ping", "host", "--listen"},
+      {"ping", "host", "--once"},
+      {"ping", "host", "-c", "-5"},
+      {"ping", "host", "-c", "many"},
+      {"ping", "host", "-s", "15"},
+      {"ping", "host", "-s", "4097"},
+      {"ping", "host", "-w", "0"},
+      {"ping", "host", "-w", "100000"},
+      {"ping", "host", "-i", "-1"},
+      {"ping", "host", "-t", "0"},
+      {"ping", "host", "--port", "65536"},
+      {"ping", "host", "other"},
+      {"ping", "host", "--log", "loud"},
+      {"demo", "--destinations", "0"},
+      {"demo", "--count", "0"},
+      {"demo", "--size", "1"},
+      {"run"},
+      {"run", "--"},
+      {"run", "--nonsense", "--", "true"},
+      {"run", "--devices", "--", "true"},
+      {"run", "--log", "loud", "--", "true"},
+      {"run", "--", ""},
+      {"run", "-c", "true"},
+  };
+  for (const auto& words : cases) {
+    const Outcome outcome = run(words);
+    std::string line;
+    for (const char* word : words) line += std::string(" ") + word;
+    EXPECT_EQ(outcome.code, kExitUsage) << line << "\n" << outcome.error;
+    EXPECT_THAT(outcome.out, IsEmpty()) << line;
+    EXPECT_THAT(outcome.error, HasSubstr("verbena")) << line;
+    EXPECT_THAT(outcome.error, HasSubstr("--help")) << line;
+  }
+}
+
+TEST(CommandLine, RunWithoutTheLibraryFailsAndSaysWhatIsMissing) {
+  const Outcome outcome = run({"run", "--", "/nonexistent/command"});
+  EXPECT_EQ(outcome.code, kExitFailed);
+  EXPECT_THAT(outcome.error, HasSubstr("verbena run: cannot"));
+}
+
+}  // namespace
+}  // namespace verbena::cli

@@ -1,0 +1,234 @@
+// `verbena ping`: UD round trips between two hosts or processes, through the address-handle directory.
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/clock.h"
+#include "cli/control_channel.h"
+#include "cli/device_settings.h"
+#include "cli/exit_code.h"
+#include "cli/interface.h"
+#include "cli/json_text.h"
+#include "cli/ping_client.h"
+#include "cli/ping_datagram.h"
+#include "cli/ping_report.h"
+#include "cli/ping_server.h"
+#include "cli/ping_session.h"
+#include "cli/progress_bar.h"
+#include "cli/stop_signal.h"
+#include "cli/subcommands.h"
+#include "cli/ud_endpoint.h"
+#include "verbena/preflight.h"
+
+namespace verbena::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* kName = "ping";
+constexpr std::uint16_t kDefaultPort = 18519;
+constexpr std::size_t kMaxWindow = 1024;
+constexpr auto kConnectPatience = 5s;
+constexpr auto kAddressPatience = 5s;
+
+constexpr const char* kFooter =
+    "Examples:\n"
+    "  verbena ping --listen                    on one host; it serves any number of clients, Ctrl-C ends it\n"
+    "  verbena ping node7                       on the other: 1000 round trips, one at a time\n"
+    "  verbena ping node7 -c 0 -i 1000          one a second, until Ctrl-C\n"
+    "  verbena ping node7 -c 1000000 -w 64      the rate with 64 under way\n"
+    "  verbena ping node7 -s 4096 --json\n"
+    "  verbena ping 127.0.0.1 --impair loss=5%,seed=7\n"
+    "\n"
+    "The two ends tell each other GID, QPN and Q_Key over TCP; all else goes by datagrams. Device and source address\n"
+    "are chosen by route. A datagram that is not answered in time is lost; verbena drops says where.\n"
+    "Exit status: 0 where at least one came back, 1 where none did, 2 where the command line is wrong.";
+
+struct PingOptions {
+  bool listen = false;
+  bool once = false;
+  bool json = false;
+  std::string host;
+  std::string device;
+  std::uint16_t port = kDefaultPort;
+  std::uint64_t count = 1000;
+  std::size_t size = 64;
+  std::size_t window = 1;
+  double interval_ms = 0;
+  double timeout_ms = 200;
+  DeviceSettings settings;
+};
+
+Duration from_ms(double ms) {
+  return Duration(static_cast<std::int64_t>(std::llround(ms * 1e6)));
+}
+
+// Server ------------------------------------------------------------------------------------------------------------
+
+void announce(const std::string& line) {
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+int serve(const PingOptions& options) {
+  auto endpoint = UdEndpoint::open({.device = options.device, .send_depth = 512, .receive_depth = kMaxWindow});
+  if (!endpoint) return fail(kName, endpoint.error());
+  auto listener = listen_on(options.port);
+  if (!listener) return fail(kName, listener.error());
+  std::string addresses;
+  for (const Gid& gid : (*endpoint)->gids({})) addresses += " " + to_string(gid);
+  announce(fmt::format("listening on TCP port {}; {}, queue pair {:#x}, GIDs{}", port_of(*listener),
+                       (*endpoint)->device(), (*endpoint)->qpns().front(), addresses));
+  PingServer server(**endpoint, announce);
+  server.listen(std::move(*listener));
+  const Status status = server.run(options.once);
+  return status ? kExitOk : fail(kName, status.error());
+}
+
+// Client ------------------------------------------------------------------------------------------------------------
+
+UdEndpointOptions endpoint_options(const PingOptions& options, std::string device) {
+  const auto depth = static_cast<std::uint32_t>(std::max<std::size_t>(options.window * 2, 64));
+  return {.device = std::move(device), .send_depth = depth, .receive_depth = depth};
+}
+
+Status check_size(const PingOptions& options, const UdEndpoint& endpoint, const SessionHello& server) {
+  const std::uint32_t limit = effective_mtu(endpoint.port().active_mtu, server.mtu, 0, false);
+  if (options.size <= limit) return {};
+  return failure(ErrorCode::kInvalidArgument,
+                 fmt::format("{} bytes do not fit into one datagram: this port carries {}, the server's {}",
+                             options.size, endpoint.port().active_mtu, server.mtu));
+}
+
+void describe_path(PingReport& report, UdEndpoint& endpoint, const AhHandle& handle) {
+  report.device = endpoint.device();
+  const auto effective = endpoint.directory().effective(handle);
+  if (!effective) return;
+  report.netdev = interface_name(effective->source.netdev);
+  report.source = to_string(effective->source.gid);
+  report.destination = to_string(effective->destination.gid);
+  report.explanation = effective->explanation;
+}
+
+void describe_outcome(PingReport& report, const PingOutcome& outcome, UdEndpoint& endpoint) {
+  report.counts = outcome.round_trips.counts();
+  report.lost = outcome.round_trips.lost();
+  report.latency = outcome.round_trips.latency();
+  report.elapsed = outcome.elapsed;
+  report.ended_by = outcome.ended_by;
+  report.directory = endpoint.directory().stats();
+}
+
+// From the address of the server to the report.
+Result<PingReport> ping_server(const PingOptions& options, UdEndpoint& endpoint, ControlChannel& channel,
+                               const SessionHello& server) {
+  if (Status status = check_size(options, endpoint, server); !status) return tl::make_unexpected(status.error());
+  const auto destinations = destinations_of(server, endpoint.port().link_layer, 0);
+  const auto handle = acquire_first(endpoint.directory(), destinations, Deadline::in(kAddressPatience));
+  if (!handle) return tl::make_unexpected(handle.error());
+  const Status known = introduce(channel, endpoint, server.client, Deadline::in(kConnectPatience));
+  if (!known) return tl::make_unexpected(known.error());
+  PingReport report{.server = options.host, .size = options.size, .window = options.window};
+  describe_path(report, endpoint, *handle);
+  if (!options.json) {
+    fmt::print("{}", render_ping_heading(report));
+    std::fflush(stdout);
+  }
+  const PingPlan plan{.count = options.count,
+                      .size = options.size,
+                      .window = options.window,
+                      .interval = from_ms(options.interval_ms),
+                      .timeout = from_ms(options.timeout_ms),
+                      .client = server.client};
+  const UdPeer peer{nullptr, server.qpns.front(), server.qkey};
+  const PostPing post = [&](std::uint64_t) { return send_through_directory(endpoint, *handle, peer, options.size); };
+  ProgressBar progress(fmt::format("ping {}", options.host), options.count, now(), !options.json);
+  const auto outcome = run_ping(endpoint, channel, plan, post, progress);
+  if (!outcome) return tl::make_unexpected(outcome.error());
+  describe_outcome(report, *outcome, endpoint);
+  return report;
+}
+
+Result<PingReport> ping_host(const PingOptions& options) {
+  const Deadline deadline = Deadline::in(kConnectPatience);
+  auto channel = ControlChannel::connect(options.host, options.port, deadline);
+  if (!channel) return tl::make_unexpected(channel.error());
+  const auto server = receive_hello(*channel, deadline);
+  if (!server) return tl::make_unexpected(server.error());
+  auto device = options.device.empty() ? choose_device(server->gids) : Result<std::string>(options.device);
+  if (!device) return tl::make_unexpected(device.error());
+  auto endpoint = UdEndpoint::open(endpoint_options(options, *device));
+  if (!endpoint) return tl::make_unexpected(endpoint.error());
+  return ping_server(options, **endpoint, *channel, *server);
+}
+
+int ping(const PingOptions& options) {
+  const auto report = ping_host(options);
+  if (!report) return fail(kName, report.error());
+  if (options.json) {
+    fmt::print("{}\n", json_text(ping_to_json(*report)));
+  } else {
+    fmt::print("{}", render_ping_summary(*report));
+  }
+  return report->counts.received + report->counts.late > 0 ? kExitOk : kExitFailed;
+}
+
+int act(const PingOptions& options) {
+  if (options.listen && !options.host.empty()) return fail_usage(kName, "give either --listen or a host, not both");
+  if (!options.listen && options.host.empty()) return fail_usage(kName, "give a host to ping, or --listen to be one");
+  if (options.once && !options.listen) return fail_usage(kName, "--once needs --listen");
+  catch_stop_signals();
+  apply(options.settings);
+  return options.listen ? serve(options) : ping(options);
+}
+
+void add_options(CLI::App& subcommand, PingOptions& options) {
+  subcommand.add_option("HOST", options.host, "Name or address of the host where verbena ping --listen runs");
+  subcommand.add_flag("--listen", options.listen, "Be the server: answer pings");
+  subcommand.add_flag("--once", options.once, "With --listen: end when the last client has left");
+  subcommand.add_option("--device", options.device, "The device to use; without it, by route")->type_name("NAME");
+  subcommand.add_option("--port", options.port, "TCP port of the server; with --listen 0 takes any free one")
+      ->type_name("PORT")
+      ->capture_default_str();
+  subcommand.add_option("-c,--count", options.count, "Datagrams to send; 0: until Ctrl-C")
+      ->type_name("COUNT")
+      ->capture_default_str();
+  subcommand.add_option("-s,--size", options.size, "Bytes of payload in each")
+      ->check(CLI::Range(kPingHeaderBytes, std::size_t{4096}))
+      ->type_name("BYTES")
+      ->capture_default_str();
+  subcommand.add_option("-i,--interval", options.interval_ms, "Milliseconds between two sends, at least")
+      ->check(CLI::Range(0.0, 3.6e6))
+      ->type_name("MS")
+      ->capture_default_str();
+  subcommand.add_option("-w,--window", options.window, "Datagrams under way at once")
+      ->check(CLI::Range(std::size_t{1}, kMaxWindow))
+      ->type_name("COUNT")
+      ->capture_default_str();
+  subcommand.add_option("-t,--timeout", options.timeout_ms, "Milliseconds after which one counts as lost")
+      ->check(CLI::Range(0.1, 3.6e6))
+      ->type_name("MS")
+      ->capture_default_str();
+  subcommand.add_flag("--json", options.json, "Print JSON, latencies in nanoseconds");
+}
+
+}  // namespace
+
+void add_ping(CLI::App& tool, Request& request) {
+  auto options = std::make_shared<PingOptions>();
+  auto* subcommand = tool.add_subcommand(kName, "Measure UD round trips through the address-handle directory");
+  add_options(*subcommand, *options);
+  add_device_settings(*subcommand, options->settings);
+  subcommand->footer(kFooter);
+  subcommand->callback([&request, options] { request.action = [options] { return act(*options); }; });
+}
+
+}  // namespace verbena::cli

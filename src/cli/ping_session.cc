@@ -1,0 +1,89 @@
+#include "cli/ping_session.h"
+
+#include <optional>
+#include <utility>
+
+#include "verbena/device.h"
+#include "verbena/gid_resolver.h"
+#include "verbena/gid_table.h"
+#include "verbena/route.h"
+
+namespace verbena::cli {
+namespace {
+
+// Whether one of `gids` can be reached from `device`; on InfiniBand any active port will do.
+Status check_reach(const std::string& device, const std::vector<Gid>& gids) {
+  const auto context = Context::open(device);
+  if (!context) return tl::make_unexpected(context.error());
+  const auto port = context->first_active_port();
+  if (!port) return tl::make_unexpected(port.error());
+  if (port->link_layer == LinkLayer::kInfiniBand) return {};
+  const auto table = read_gid_table(context->get());
+  if (!table) return tl::make_unexpected(table.error());
+  Error first{ErrorCode::kUnreachable, 0, "the server has no GID"};
+  for (std::size_t i = 0; i < gids.size(); ++i) {
+    const auto choice =
+        choose_source(*table, {.destination = gids[i], .port = port->port, .source = {}}, look_up_route);
+    if (choice) return {};
+    if (i == 0) first = choice.error();
+  }
+  return tl::make_unexpected(std::move(first));
+}
+
+}  // namespace
+
+Result<SessionHello> receive_hello(ControlChannel& channel, Deadline deadline) {
+  const auto line = channel.receive_line(deadline);
+  if (!line) return tl::make_unexpected(line.error());
+  return decode_session_hello(*line);
+}
+
+Result<std::string> choose_device(const std::vector<Gid>& gids) {
+  const auto list = DeviceList::read();
+  if (!list) return tl::make_unexpected(list.error());
+  Error last{ErrorCode::kNotFound, 0, "there is no verbs device here"};
+  for (const std::string& name : list->names()) {
+    const Status status = check_reach(name, gids);
+    if (status) return name;
+    last = status.error();
+  }
+  return tl::make_unexpected(std::move(last));
+}
+
+Status introduce(ControlChannel& channel, const UdEndpoint& endpoint, std::uint32_t client, Deadline deadline) {
+  const SessionHello hello{.gids = endpoint.gids({}),
+                           .qpns = endpoint.qpns(),
+                           .qkey = endpoint.qkey(),
+                           .mtu = endpoint.port().active_mtu,
+                           .lid = endpoint.port().lid,
+                           .client = client,
+                           .device = endpoint.device()};
+  if (Status status = channel.send_line(encode(hello), deadline); !status) return status;
+  const auto ready = receive_hello(channel, deadline);
+  if (!ready) return tl::make_unexpected(ready.error());
+  return {};
+}
+
+std::vector<Destination> destinations_of(const SessionHello& server, LinkLayer link_layer, std::uint32_t flow_label) {
+  std::vector<Destination> destinations;
+  if (link_layer == LinkLayer::kInfiniBand && server.lid != 0) {
+    destinations.push_back(Destination{.gid = {}, .source = {}, .flow_label = flow_label, .lid = server.lid});
+  }
+  for (const Gid& gid : server.gids)
+    destinations.push_back(Destination{.gid = gid, .source = {}, .flow_label = flow_label});
+  return destinations;
+}
+
+Result<AhHandle> acquire_first(AhDirectory& directory, const std::vector<Destination>& destinations,
+                               Deadline deadline) {
+  std::optional<Error> first;
+  for (const Destination& destination : destinations) {
+    auto handle = directory.acquire(destination, deadline);
+    if (handle) return handle;
+    if (!first) first = handle.error();
+  }
+  if (!first) first = Error{ErrorCode::kNotFound, 0, "the server told no address"};
+  return tl::make_unexpected(std::move(*first));
+}
+
+}  // namespace verbena::cli

@@ -1,0 +1,62 @@
+#include "transport/tap/tap.h"
+
+#include <array>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "transport/system_error.h"
+#include "transport/tap/pcapng.h"
+
+namespace verbena::transport {
+namespace {
+
+// Writes the head into an empty file, or makes sure that there is one. Requires: the file is locked.
+Status begin_file(const Fd& file, const std::string& path) {
+  const auto head = pcapng::file_head();
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) return system_failure("Cannot look at " + path);
+  if (!S_ISREG(status.st_mode) || status.st_size == 0) {
+    if (::write(file.get(), head.data(), head.size()) == static_cast<ssize_t>(head.size())) return {};
+    return system_failure("Cannot write to " + path);
+  }
+  std::vector<std::byte> found(head.size());
+  const bool is_ours =
+      ::pread(file.get(), found.data(), found.size(), 0) == static_cast<ssize_t>(found.size()) && found == head;
+  if (is_ours) return {};
+  return failure(ErrorCode::kInvalidArgument,
+                 path + " is there already and is not a recording of Verbena's. Remove it, or name another file.");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Tap>> Tap::open(const std::string& path, DropCounter& log) {
+  Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0644));
+  if (!file) return system_failure("Cannot open " + path + " to record packets");
+  ::flock(file.get(), LOCK_EX);  // fails on what cannot be locked; then only one process writes to it
+  const auto begun = begin_file(file, path);
+  ::flock(file.get(), LOCK_UN);
+  if (!begun) return tl::make_unexpected(begun.error());
+  return std::unique_ptr<Tap>(new Tap(std::move(file), log));
+}
+
+void Tap::write(Direction direction, ConstBytes network_header, std::span<const ConstBytes> parts,
+                std::int64_t wall_clock_ns) noexcept {
+  if (failed_.load(std::memory_order_relaxed)) return;
+  std::array<std::byte, pcapng::kMaxBlock> block;
+  const pcapng::Packet packet{
+      .time_ns = wall_clock_ns, .flags = static_cast<std::uint32_t>(direction), .head = network_header, .parts = parts};
+  const auto size = pcapng::write_packet(packet, block);
+  if (::write(file_.get(), block.data(), size) == static_cast<ssize_t>(size)) return;
+  const int error = errno;
+  if (failed_.exchange(true, std::memory_order_relaxed)) return;
+  log_.explain("Recording packets has stopped, the file took no more: " + std::generic_category().message(error) + ".");
+}
+
+}  // namespace verbena::transport

@@ -1,0 +1,108 @@
+#include "transport/udp/udp_arrivals.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "transport/udp/socket_address.h"
+
+namespace verbena::transport {
+namespace {
+
+constexpr std::size_t kControlBytes =
+    2 * CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(in6_pktinfo)) + CMSG_SPACE(sizeof(std::uint32_t));
+
+template <class T>
+T data_of(cmsghdr* part) noexcept {
+  T value{};
+  std::memcpy(&value, CMSG_DATA(part), std::min(sizeof value, part->cmsg_len - CMSG_LEN(0)));
+  return value;
+}
+
+struct Details {
+  Envelope envelope;
+  std::uint32_t overflows = 0;
+  bool has_overflows = false;
+};
+
+void read_ipv4_part(cmsghdr* part, Envelope& envelope) noexcept {
+  if (part->cmsg_type == IP_TOS) envelope.traffic_class = data_of<std::uint8_t>(part);
+  if (part->cmsg_type == IP_TTL) envelope.hop_limit = static_cast<std::uint8_t>(data_of<int>(part));
+  if (part->cmsg_type == IP_PKTINFO) envelope.destination = gid_of(data_of<in_pktinfo>(part).ipi_addr);
+}
+
+void read_ipv6_part(cmsghdr* part, Envelope& envelope) noexcept {
+  if (part->cmsg_type == IPV6_TCLASS) envelope.traffic_class = static_cast<std::uint8_t>(data_of<int>(part));
+  if (part->cmsg_type == IPV6_HOPLIMIT) envelope.hop_limit = static_cast<std::uint8_t>(data_of<int>(part));
+  if (part->cmsg_type == IPV6_PKTINFO) envelope.destination = gid_of(data_of<in6_pktinfo>(part).ipi6_addr);
+}
+
+Details read_control(msghdr& message) noexcept {
+  Details details;
+  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
+    if (part->cmsg_level == IPPROTO_IP) read_ipv4_part(part, details.envelope);
+    if (part->cmsg_level == IPPROTO_IPV6) read_ipv6_part(part, details.envelope);
+    if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SO_RXQ_OVFL) {
+      details.overflows = data_of<std::uint32_t>(part);
+      details.has_overflows = true;
+    }
+  }
+  return details;
+}
+
+}  // namespace
+
+struct UdpArrivals::Arena {
+  std::array<mmsghdr, kRun> headers{};
+  std::array<SocketAddress, kRun> addresses;
+  std::array<std::array<std::byte, kControlBytes>, kRun> controls alignas(cmsghdr){};
+  std::array<iovec, kRun> parts{};
+  std::array<std::array<std::byte, kMaxBytes>, kRun> bytes alignas(64){};
+};
+
+UdpArrivals::UdpArrivals(DropCounter& drops) : drops_(drops), arena_(std::make_unique<Arena>()) {
+  for (std::size_t i = 0; i < kRun; ++i) arena_->parts[i] = {arena_->bytes[i].data(), kMaxBytes};
+}
+
+UdpArrivals::~UdpArrivals() = default;
+
+void UdpArrivals::hand_over(std::size_t index, Receiver& receiver, std::uint32_t& overflows) noexcept {
+  msghdr& message = arena_->headers[index].msg_hdr;
+  auto details = read_control(message);
+  if (details.has_overflows && details.overflows != overflows) {
+    drops_.count(Drop::kSocketOverflow, details.overflows - overflows);
+    overflows = details.overflows;
+  }
+  if ((message.msg_flags & MSG_TRUNC) != 0) {
+    drops_.count(Drop::kPayloadTooLong);
+    return;
+  }
+  details.envelope.source = arena_->addresses[index].gid();
+  details.envelope.source_port = arena_->addresses[index].port();
+  receiver.on_datagram({.envelope = details.envelope,
+                        .bytes = {arena_->bytes[index].data(), arena_->headers[index].msg_len},
+                        .has_icrc = true});
+}
+
+std::size_t UdpArrivals::take(int socket, Receiver& receiver, std::size_t budget, std::uint32_t& overflows) noexcept {
+  const std::size_t run = std::min(budget, kRun);
+  for (std::size_t i = 0; i < run; ++i) {
+    msghdr& message = arena_->headers[i].msg_hdr;
+    message.msg_name = arena_->addresses[i].get();
+    message.msg_namelen = SocketAddress::kCapacity;
+    message.msg_iov = &arena_->parts[i];
+    message.msg_iovlen = 1;
+    message.msg_control = arena_->controls[i].data();
+    message.msg_controllen = kControlBytes;
+    message.msg_flags = 0;
+  }
+  const int count = ::recvmmsg(socket, arena_->headers.data(), static_cast<unsigned>(run), MSG_DONTWAIT, nullptr);
+  if (count <= 0) return 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) hand_over(i, receiver, overflows);
+  return static_cast<std::size_t>(count);
+}
+
+}  // namespace verbena::transport

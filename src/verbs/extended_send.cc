@@ -1,0 +1,106 @@
+// The ibv_wr_* calls: a send is begun by what it does, then told where to and with what, and posted with its list.
+#include "verbs/objects.h"
+#include "verbs/operations.h"
+
+namespace verbena::verbs {
+namespace {
+
+void start(ibv_qp_ex* qp) {
+  ours(qp).staging.start();
+}
+
+int complete(ibv_qp_ex* qp) {
+  return ours(qp).staging.complete(*ours(qp).machine);
+}
+
+void abort(ibv_qp_ex* qp) {
+  ours(qp).staging.abort();
+}
+
+void send(ibv_qp_ex* qp) {
+  ours(qp).staging.add(qp->wr_id, qp->wr_flags, engine::SendOpcode::kSend, 0);
+}
+
+void send_immediate(ibv_qp_ex* qp, __be32 immediate) {
+  ours(qp).staging.add(qp->wr_id, qp->wr_flags, engine::SendOpcode::kSendWithImmediate, immediate);
+}
+
+void set_destination(ibv_qp_ex* qp, ibv_ah* ah, std::uint32_t remote_qpn, std::uint32_t remote_qkey) {
+  ours(qp).staging.set_destination(ah == nullptr ? nullptr : &ours(ah).machine->engine(), remote_qpn, remote_qkey);
+}
+
+void set_sge(ibv_qp_ex* qp, std::uint32_t lkey, std::uint64_t address, std::uint32_t length) {
+  const engine::Sge sge{address, length, lkey};
+  ours(qp).staging.set_sges({&sge, 1});
+}
+
+void set_sge_list(ibv_qp_ex* qp, std::size_t count, const ibv_sge* list) {
+  ours(qp).staging.set_sges({reinterpret_cast<const engine::Sge*>(list), count});
+}
+
+void set_inline(ibv_qp_ex* qp, void* data, std::size_t size) {
+  ours(qp).staging.append_inline(data, size);
+}
+
+void set_inline_list(ibv_qp_ex* qp, std::size_t count, const ibv_data_buf* list) {
+  for (std::size_t i = 0; i < count; ++i) ours(qp).staging.append_inline(list[i].addr, list[i].length);
+  if (count == 0) ours(qp).staging.append_inline(nullptr, 0);
+}
+
+// Sends that no queue pair of ours was made for: the program did not get them granted, and calls them all the same.
+void refuse(ibv_qp_ex* qp) {
+  ours(qp).staging.refuse(EINVAL);
+}
+void refuse_write(ibv_qp_ex* qp, std::uint32_t, std::uint64_t) {
+  refuse(qp);
+}
+void refuse_write_immediate(ibv_qp_ex* qp, std::uint32_t, std::uint64_t, __be32) {
+  refuse(qp);
+}
+void refuse_compare_swap(ibv_qp_ex* qp, std::uint32_t, std::uint64_t, std::uint64_t, std::uint64_t) {
+  refuse(qp);
+}
+void refuse_fetch_add(ibv_qp_ex* qp, std::uint32_t, std::uint64_t, std::uint64_t) {
+  refuse(qp);
+}
+void refuse_atomic_write(ibv_qp_ex* qp, std::uint32_t, std::uint64_t, const void*) {
+  refuse(qp);
+}
+void refuse_bind(ibv_qp_ex* qp, ibv_mw*, std::uint32_t, const ibv_mw_bind_info*) {
+  refuse(qp);
+}
+void refuse_key(ibv_qp_ex* qp, std::uint32_t) {
+  refuse(qp);
+}
+void refuse_segmented(ibv_qp_ex* qp, void*, std::uint16_t, std::uint16_t) {
+  refuse(qp);
+}
+
+}  // namespace
+
+void set_extended_send(ibv_qp_ex& qp) noexcept {
+  qp.wr_start = start;
+  qp.wr_complete = complete;
+  qp.wr_abort = abort;
+  qp.wr_send = send;
+  qp.wr_send_imm = send_immediate;
+  qp.wr_set_ud_addr = set_destination;
+  qp.wr_set_sge = set_sge;
+  qp.wr_set_sge_list = set_sge_list;
+  qp.wr_set_inline_data = set_inline;
+  qp.wr_set_inline_data_list = set_inline_list;
+
+  qp.wr_rdma_read = refuse_write;
+  qp.wr_rdma_write = refuse_write;
+  qp.wr_rdma_write_imm = refuse_write_immediate;
+  qp.wr_atomic_cmp_swp = refuse_compare_swap;
+  qp.wr_atomic_fetch_add = refuse_fetch_add;
+  qp.wr_atomic_write = refuse_atomic_write;
+  qp.wr_bind_mw = refuse_bind;
+  qp.wr_local_inv = refuse_key;
+  qp.wr_send_inv = refuse_key;
+  qp.wr_send_tso = refuse_segmented;
+  qp.wr_set_xrc_srqn = refuse_key;
+}
+
+}  // namespace verbena::verbs

@@ -1,0 +1,151 @@
+// Protection domains and memory regions.
+#include <new>
+
+#include "verbs/devices.h"
+#include "verbs/export.h"
+#include "verbs/objects.h"
+#include "verbs/real.h"
+#include "verbs/refusal.h"
+
+namespace verbena::verbs {
+namespace {
+
+constexpr const char* kV11 = "IBVERBS_1.1";
+constinit Real<ibv_pd*(ibv_context*)> real_alloc_pd{"ibv_alloc_pd", kV11};
+constinit Real<int(ibv_pd*)> real_dealloc_pd{"ibv_dealloc_pd", kV11};
+constinit Real<ibv_mr*(ibv_pd*, void*, std::size_t, int)> real_reg_mr{"ibv_reg_mr", kV11};
+constinit Real<ibv_mr*(ibv_pd*, void*, std::size_t, std::uint64_t, int)> real_reg_mr_iova{"ibv_reg_mr_iova",
+                                                                                          "IBVERBS_1.7"};
+constinit Real<ibv_mr*(ibv_pd*, void*, std::size_t, std::uint64_t, unsigned)> real_reg_mr_iova2{"ibv_reg_mr_iova2",
+                                                                                                "IBVERBS_1.8"};
+constinit Real<ibv_mr*(ibv_pd*, std::uint64_t, std::size_t, std::uint64_t, int, int)> real_reg_dmabuf_mr{
+    "ibv_reg_dmabuf_mr", "IBVERBS_1.12"};
+constinit Real<int(ibv_mr*, int, ibv_pd*, void*, std::size_t, int)> real_rereg_mr{"ibv_rereg_mr", kV11};
+constinit Real<int(ibv_mr*)> real_dereg_mr{"ibv_dereg_mr", kV11};
+
+constexpr unsigned kChangeTranslation = IBV_REREG_MR_CHANGE_TRANSLATION;
+constexpr unsigned kChangePd = IBV_REREG_MR_CHANGE_PD;
+constexpr unsigned kChangeAccess = IBV_REREG_MR_CHANGE_ACCESS;
+
+ibv_pd* alloc_pd(ibv_context* context) {
+  if (!alive(context)) return null_with(device::Context::refuse_child());
+  auto machine = device::ProtectionDomain::create(*ours(context).machine);
+  if (!machine) return null_with(machine.error());
+  auto* const pd = new VerbsPd;
+  pd->machine = std::move(*machine);
+  pd->base = {.context = context, .handle = pd->machine->handle()};
+  return &pd->base;
+}
+
+// What a region is to become.
+struct Wanted {
+  ibv_pd* pd;
+  void* address;
+  std::size_t length;
+  std::uint64_t iova;
+  unsigned access;
+};
+
+int register_region(VerbsMr& mr, const Wanted& wanted) {
+  if (!alive(wanted.pd->context)) return device::Context::refuse_child();
+  if (!names_itself(wanted.pd)) return EINVAL;
+  // A zero-based region is addressed from its first byte, whatever was passed for it.
+  const std::uint64_t iova = (wanted.access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : wanted.iova;
+  auto machine = device::MemoryRegion::create(*ours(wanted.pd).machine, reinterpret_cast<std::uint64_t>(wanted.address),
+                                              wanted.length, iova, wanted.access);
+  if (!machine) return device::report(machine.error());
+  mr.machine = std::move(*machine);
+  mr.iova = wanted.iova;
+  mr.access = wanted.access;
+  mr.base = {.context = wanted.pd->context,
+             .pd = wanted.pd,
+             .addr = wanted.address,
+             .length = wanted.length,
+             .handle = mr.machine->handle(),
+             .lkey = mr.machine->key(),
+             .rkey = mr.machine->key()};
+  return 0;
+}
+
+ibv_mr* make_region(const Wanted& wanted) noexcept {
+  return contained([&]() -> ibv_mr* {
+    auto mr = std::make_unique<VerbsMr>();
+    if (const int error = register_region(*mr, wanted)) return null_with(error);
+    return &mr.release()->base;
+  });
+}
+
+// A new region in the place of the old one; the keys change. Where it cannot be had, the old one stays as it was.
+int replace_region(VerbsMr& mr, unsigned flags, ibv_pd* pd, void* address, std::size_t length, int access) {
+  if (flags == 0 || (flags & ~static_cast<unsigned>(IBV_REREG_MR_FLAGS_SUPPORTED)) != 0) return EINVAL;
+  if ((flags & kChangePd) != 0 && (pd == nullptr || pd->context != mr.base.context)) return EINVAL;
+  if ((flags & kChangeTranslation) != 0 && (address == nullptr || length == 0)) return EINVAL;
+  if (!names_itself(&mr.base)) return EINVAL;
+  Wanted wanted{mr.base.pd, mr.base.addr, mr.base.length, mr.iova, mr.access};
+  if ((flags & kChangePd) != 0) wanted.pd = pd;
+  if ((flags & kChangeAccess) != 0) wanted.access = static_cast<unsigned>(access);
+  if ((flags & kChangeTranslation) != 0) {
+    wanted.address = address;
+    wanted.length = length;
+    wanted.iova = reinterpret_cast<std::uint64_t>(address);
+  }
+  return register_region(mr, wanted);
+}
+
+}  // namespace
+
+VERBENA_EXPORT ibv_pd* ibv_alloc_pd(ibv_context* context) {
+  if (!is_ours(context)) return real_alloc_pd.call_or(nullptr, context);
+  return contained([=] { return alloc_pd(context); });
+}
+
+VERBENA_EXPORT int ibv_dealloc_pd(ibv_pd* pd) {
+  if (!is_ours(pd)) return real_dealloc_pd.call_or(EOPNOTSUPP, pd);
+  if (!alive(pd->context)) return device::Context::refuse_child();
+  if (!names_itself(pd)) return ENOENT;
+  if (ours(pd).machine->in_use()) return EBUSY;
+  delete &ours(pd);
+  return 0;
+}
+
+VERBENA_EXPORT ibv_mr* ibv_reg_mr(ibv_pd* pd, void* address, std::size_t length, int access) {
+  if (!is_ours(pd)) return real_reg_mr.call_or(nullptr, pd, address, length, access);
+  return make_region({pd, address, length, reinterpret_cast<std::uint64_t>(address), static_cast<unsigned>(access)});
+}
+
+VERBENA_EXPORT ibv_mr* ibv_reg_mr_iova(ibv_pd* pd, void* address, std::size_t length, std::uint64_t iova, int access) {
+  if (!is_ours(pd)) return real_reg_mr_iova.call_or(nullptr, pd, address, length, iova, access);
+  return make_region({pd, address, length, iova, static_cast<unsigned>(access)});
+}
+
+VERBENA_EXPORT ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* address, std::size_t length, std::uint64_t iova,
+                                        unsigned access) {
+  if (!is_ours(pd)) return real_reg_mr_iova2.call_or(nullptr, pd, address, length, iova, access);
+  return make_region({pd, address, length, iova, access});
+}
+
+// Programs probe for it with fd -1, and take any errno but this one for support.
+VERBENA_EXPORT ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::size_t length, std::uint64_t iova,
+                                         int fd, int access) {
+  if (!is_ours(pd)) return real_reg_dmabuf_mr.call_or(nullptr, pd, offset, length, iova, fd, access);
+  return null_with(EOPNOTSUPP);
+}
+
+VERBENA_EXPORT int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length, int access) {
+  if (!is_ours(mr)) return real_rereg_mr.call_or(IBV_REREG_MR_ERR_INPUT, mr, flags, pd, address, length, access);
+  const int error =
+      contained([=] { return replace_region(ours(mr), static_cast<unsigned>(flags), pd, address, length, access); });
+  if (error == 0) return 0;
+  errno = error;
+  return IBV_REREG_MR_ERR_INPUT;
+}
+
+VERBENA_EXPORT int ibv_dereg_mr(ibv_mr* mr) {
+  if (!is_ours(mr)) return real_dereg_mr.call_or(EOPNOTSUPP, mr);
+  if (!alive(mr->context)) return device::Context::refuse_child();
+  if (!names_itself(mr)) return ENOENT;
+  delete &ours(mr);
+  return 0;
+}
+
+}  // namespace verbena::verbs

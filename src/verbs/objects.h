@@ -1,0 +1,141 @@
+// Our objects as programs hold them: what verbs.h shows at the front, the device room's object behind it.
+//
+// The kernel knows an object by its handle, and a handle that a program has overwritten names nothing. Control calls
+// keep to that: destroying under a wrong handle is ENOENT, making something out of it EINVAL.
+//
+// Thread-safety: as the objects of the device room. Fields of verbs.h that count events are guarded by the object's own
+//                mutex, as verbs.h has it.
+// Ownership:     each is made by its ibv_create_* and freed by its ibv_destroy_*.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "device/address_handle.h"
+#include "device/completion_queue.h"
+#include "device/context.h"
+#include "device/event_channel.h"
+#include "device/memory_region.h"
+#include "device/protection_domain.h"
+#include "device/queue_pair.h"
+#include "device/shared_receive_queue.h"
+#include "verbs/send_staging.h"
+#include "verbs/verbs_api.h"
+
+namespace verbena::verbs {
+
+struct VerbsContext {
+  verbs_context extended{};
+  std::shared_ptr<device::Context> machine;
+
+  ~VerbsContext();
+};
+
+struct VerbsPd {
+  ibv_pd base{};
+  std::unique_ptr<device::ProtectionDomain> machine;
+};
+
+struct VerbsMr {
+  ibv_mr base{};
+  std::uint64_t iova = 0;
+  unsigned access = 0;
+  std::unique_ptr<device::MemoryRegion> machine;
+};
+
+struct VerbsAh {
+  ibv_ah base{};
+  std::unique_ptr<device::AddressHandle> machine;
+};
+
+struct VerbsChannel {
+  ibv_comp_channel base{};
+  std::unique_ptr<device::EventChannel> machine;
+};
+
+// Events that a program has taken and must acknowledge before the object may go.
+using EventCount = std::atomic<std::uint32_t>;
+
+struct VerbsCq {
+  ibv_cq_ex base{};  // its front is an ibv_cq
+  std::unique_ptr<device::CompletionQueue> machine;
+  EventCount completion_events{0};
+  EventCount async_events{0};
+  // Of the extended polling calls, between a start that succeeded and the end.
+  std::mutex polling;
+  bool single_threaded = false;  // the program says so: `polling` is not needed
+  device::Completion current;
+
+  ibv_cq* plain() noexcept { return reinterpret_cast<ibv_cq*>(&base); }
+};
+
+struct VerbsSrq {
+  ibv_srq base{};
+  std::unique_ptr<device::SharedReceiveQueue> machine;
+  EventCount async_events{0};
+};
+
+struct VerbsQp {
+  ibv_qp_ex base{};  // its front is an ibv_qp
+  // As the real library keeps it behind: whether the extended calls may be used.
+  std::uint32_t extended = 0;
+  void* xrcd = nullptr;
+  std::unique_ptr<device::QueuePair> machine;
+  EventCount async_events{0};
+  SendStaging staging;
+
+  ibv_qp* plain() noexcept { return &base.qp_base; }
+};
+inline constexpr std::uint32_t kHasExtendedCalls = 2;
+
+inline VerbsContext& ours(ibv_context* context) noexcept {
+  return *reinterpret_cast<VerbsContext*>(reinterpret_cast<std::byte*>(context) - offsetof(verbs_context, context));
+}
+inline VerbsPd& ours(ibv_pd* pd) noexcept {
+  return *reinterpret_cast<VerbsPd*>(pd);
+}
+inline VerbsMr& ours(ibv_mr* mr) noexcept {
+  return *reinterpret_cast<VerbsMr*>(mr);
+}
+inline VerbsAh& ours(ibv_ah* ah) noexcept {
+  return *reinterpret_cast<VerbsAh*>(ah);
+}
+inline VerbsChannel& ours(ibv_comp_channel* channel) noexcept {
+  return *reinterpret_cast<VerbsChannel*>(channel);
+}
+inline VerbsCq& ours(ibv_cq* cq) noexcept {
+  return *reinterpret_cast<VerbsCq*>(cq);
+}
+inline VerbsCq& ours(ibv_cq_ex* cq) noexcept {
+  return *reinterpret_cast<VerbsCq*>(cq);
+}
+inline VerbsSrq& ours(ibv_srq* srq) noexcept {
+  return *reinterpret_cast<VerbsSrq*>(srq);
+}
+inline VerbsQp& ours(ibv_qp* qp) noexcept {
+  return *reinterpret_cast<VerbsQp*>(qp);
+}
+inline VerbsQp& ours(ibv_qp_ex* qp) noexcept {
+  return *reinterpret_cast<VerbsQp*>(qp);
+}
+
+// Whether the handle still names this object.
+template <class Object>
+bool names_itself(Object* object) noexcept {
+  return object->handle == ours(object).machine->handle();
+}
+
+inline bool alive(ibv_context* context) noexcept {
+  return ours(context).machine->alive();
+}
+
+// Whether `object`, which may be null, can be part of something made in `context`.
+template <class Object>
+bool usable_in(Object* object, const ibv_context* context) noexcept {
+  return object == nullptr || (object->context == context && names_itself(object));
+}
+
+}  // namespace verbena::verbs

@@ -1,0 +1,28 @@
+// The calls that programs reach through pointers in a context or an object, past every export.
+#pragma once
+
+#include <cstddef>
+
+#include "verbs/verbs_api.h"
+
+namespace verbena::verbs {
+
+// completion_queue.cc, poll.cc
+ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attributes) noexcept;
+int poll_cq(ibv_cq* cq, int count, ibv_wc* completions) noexcept;
+int request_notification(ibv_cq* cq, int solicited_only) noexcept;
+void set_polling(ibv_cq_ex& cq) noexcept;
+
+// shared_receive_queue.cc
+ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* attributes) noexcept;
+
+// queue_pair.cc, extended_send.cc
+ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attributes) noexcept;
+void set_extended_send(ibv_qp_ex& qp) noexcept;
+
+// post.cc
+int post_send(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** bad) noexcept;
+int post_receive(ibv_qp* qp, ibv_recv_wr* request, ibv_recv_wr** bad) noexcept;
+int post_shared_receive(ibv_srq* srq, ibv_recv_wr* request, ibv_recv_wr** bad) noexcept;
+
+}  // namespace verbena::verbs

@@ -1,0 +1,80 @@
+// Posting work requests: from the program's list to the queue pair in one pass, without allocation. At the first
+// request that is refused the list stops there, and `bad` names it; those before it stay posted.
+#include "verbs/objects.h"
+#include "verbs/operations.h"
+
+namespace verbena::verbs {
+namespace {
+
+using engine::Sge;
+
+static_assert(sizeof(Sge) == sizeof(ibv_sge) && offsetof(Sge, address) == offsetof(ibv_sge, addr) &&
+              offsetof(Sge, length) == offsetof(ibv_sge, length) && offsetof(Sge, lkey) == offsetof(ibv_sge, lkey));
+
+// A negative count becomes a very large one, which the queue refuses as too many.
+std::span<const Sge> sges_of(const ibv_sge* list, int count) noexcept {
+  return {reinterpret_cast<const Sge*>(list), static_cast<unsigned>(count)};
+}
+
+// Of a union, `ud` is what stands there if the request is a datagram; the engine looks at it for sends only.
+engine::SendRequest to_engine(const ibv_send_wr& request, bool datagram) noexcept {
+  const bool is_send = request.opcode == IBV_WR_SEND || request.opcode == IBV_WR_SEND_WITH_IMM;
+  engine::SendRequest posted;
+  posted.wr_id = request.wr_id;
+  posted.opcode = static_cast<engine::SendOpcode>(request.opcode);
+  posted.flags = request.send_flags;
+  posted.immediate = request.imm_data;
+  posted.sges = sges_of(request.sg_list, request.num_sge);
+  if (datagram && is_send) {
+    ibv_ah* const ah = request.wr.ud.ah;
+    posted.address = ah == nullptr ? nullptr : &ours(ah).machine->engine();
+    posted.remote_qpn = request.wr.ud.remote_qpn;
+    posted.remote_qkey = request.wr.ud.remote_qkey;
+  }
+  return posted;
+}
+
+// Posts `request` and those behind it by `post`. 0, or the errno of the one that `bad` names then.
+template <class Request, class Post>
+int post_list(Request* request, Request** bad, Post post) noexcept {
+  for (; request != nullptr; request = request->next) {
+    if (const int error = post(*request)) {
+      if (bad != nullptr) *bad = request;
+      return error;
+    }
+  }
+  return 0;
+}
+
+template <class Request>
+int refuse_child(Request* request, Request** bad) noexcept {
+  if (bad != nullptr) *bad = request;
+  return device::Context::refuse_child();
+}
+
+}  // namespace
+
+int post_send(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** bad) noexcept {
+  device::QueuePair& machine = *ours(qp).machine;
+  if (!machine.context().alive()) return refuse_child(request, bad);
+  const bool datagram = qp->qp_type == IBV_QPT_UD;
+  device::QueuePair::SendBatch batch(machine);
+  return post_list(request, bad, [&](const ibv_send_wr& one) { return batch.post(to_engine(one, datagram)); });
+}
+
+int post_receive(ibv_qp* qp, ibv_recv_wr* request, ibv_recv_wr** bad) noexcept {
+  device::QueuePair& machine = *ours(qp).machine;
+  if (!machine.context().alive()) return refuse_child(request, bad);
+  device::QueuePair::ReceiveBatch batch(machine);
+  return post_list(request, bad,
+                   [&](const ibv_recv_wr& one) { return batch.post(one.wr_id, sges_of(one.sg_list, one.num_sge)); });
+}
+
+int post_shared_receive(ibv_srq* srq, ibv_recv_wr* request, ibv_recv_wr** bad) noexcept {
+  device::SharedReceiveQueue& machine = *ours(srq).machine;
+  if (!machine.context().alive()) return refuse_child(request, bad);
+  return post_list(request, bad,
+                   [&](const ibv_recv_wr& one) { return machine.post(one.wr_id, sges_of(one.sg_list, one.num_sge)); });
+}
+
+}  // namespace verbena::verbs

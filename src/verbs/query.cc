@@ -1,0 +1,259 @@
+// What a program asks of a device and its port: limits, state, GIDs, P_Keys.
+#include "verbs/query.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <endian.h>
+
+#include "device/rcu.h"
+#include "verbs/address.h"
+#include "verbs/devices.h"
+#include "verbs/export.h"
+#include "verbs/objects.h"
+#include "verbs/port_rate.h"
+#include "verbs/real.h"
+#include "verbs/refusal.h"
+
+namespace verbena::verbs {
+namespace {
+
+constexpr const char* kV11 = "IBVERBS_1.1";
+constinit Real<int(ibv_context*, ibv_device_attr*)> real_query_device{"ibv_query_device", kV11};
+constinit Real<int(ibv_context*, std::uint8_t, _compat_ibv_port_attr*)> real_query_port{"ibv_query_port", kV11};
+constinit Real<int(ibv_context*, std::uint8_t, int, ibv_gid*)> real_query_gid{"ibv_query_gid", kV11};
+constinit Real<int(ibv_context*, std::uint8_t, int, __be16*)> real_query_pkey{"ibv_query_pkey", kV11};
+constinit Real<int(ibv_context*, std::uint8_t, __be16)> real_get_pkey_index{"ibv_get_pkey_index", "IBVERBS_1.5"};
+constinit Real<int(ibv_context*, std::uint32_t, std::uint32_t, ibv_gid_entry*, std::uint32_t, std::size_t)>
+    real_query_gid_ex{"_ibv_query_gid_ex", "IBVERBS_1.11"};
+constinit Real<ssize_t(ibv_context*, ibv_gid_entry*, std::size_t, std::uint32_t, std::size_t)> real_query_gid_table{
+    "_ibv_query_gid_table", "IBVERBS_1.11"};
+constinit Real<int(ibv_context*, std::uint8_t, unsigned, SysfsGidType*)> real_query_gid_type{"ibv_query_gid_type",
+                                                                                             "IBVERBS_PRIVATE_34"};
+
+constexpr std::size_t kCompatPortSize = offsetof(ibv_port_attr, port_cap_flags2);
+constexpr std::uint32_t kPortCapabilities = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
+constexpr std::uint8_t kLinkUp = 5;
+constexpr std::uint8_t kDisabled = 3;
+constexpr std::uint32_t kNoVendor = 0xffffff;
+constexpr std::uint16_t kPkey = 0xffff;
+
+int as_int(std::uint32_t value) noexcept {
+  return static_cast<int>(std::min<std::uint32_t>(value, INT32_MAX));
+}
+
+ibv_mtu mtu_code(std::uint32_t bytes) noexcept {
+  return bytes >= 4096   ? IBV_MTU_4096
+         : bytes >= 2048 ? IBV_MTU_2048
+         : bytes >= 1024 ? IBV_MTU_1024
+         : bytes >= 512  ? IBV_MTU_512
+                         : IBV_MTU_256;
+}
+
+void fill_limits(const engine::Limits& limits, ibv_device_attr& attributes) noexcept {
+  attributes.max_mr_size = limits.max_mr_size;
+  attributes.max_qp = as_int(limits.max_qp);
+  attributes.max_qp_wr = as_int(limits.max_qp_wr);
+  attributes.max_sge = as_int(limits.max_sge);
+  attributes.max_sge_rd = as_int(limits.max_sge);
+  attributes.max_cq = as_int(limits.max_cq);
+  attributes.max_cqe = as_int(limits.max_cqe);
+  attributes.max_mr = as_int(limits.max_mr);
+  attributes.max_pd = as_int(limits.max_pd);
+  attributes.max_qp_rd_atom = as_int(limits.max_rd_atomic);
+  attributes.max_qp_init_rd_atom = as_int(limits.max_rd_atomic);
+  attributes.max_mcast_grp = as_int(limits.max_multicast_groups);
+  attributes.max_mcast_qp_attach = as_int(limits.max_queue_pairs_per_group);
+  attributes.max_total_mcast_qp_attach = as_int(limits.max_multicast_attachments);
+  attributes.max_ah = as_int(limits.max_ah);
+  attributes.max_srq = as_int(limits.max_srq);
+  attributes.max_srq_wr = as_int(limits.max_srq_wr);
+  attributes.max_srq_sge = as_int(limits.max_srq_sge);
+  attributes.local_ca_ack_delay = limits.local_ca_ack_delay;
+}
+
+void fill_device(device::Context& machine, ibv_device_attr& attributes) noexcept {
+  attributes = {};
+  std::strncpy(attributes.fw_ver, VERBENA_VERSION, sizeof attributes.fw_ver - 1);
+  attributes.node_guid = htobe64(machine.device().guid());
+  attributes.sys_image_guid = attributes.node_guid;
+  attributes.page_size_cap = 0xfffff000;
+  attributes.vendor_id = kNoVendor;
+  attributes.device_cap_flags = IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_CURR_QP_STATE_MOD |
+                                IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_SRQ_RESIZE;
+  attributes.atomic_cap = IBV_ATOMIC_NONE;
+  attributes.max_pkeys = engine::kPkeyTableLength;
+  attributes.phys_port_cnt = 1;
+  fill_limits(machine.limits(), attributes);
+}
+
+void fill_port(device::Context& machine, ibv_port_attr& attributes) noexcept {
+  const PortRate rate = port_rate(interface_speed(machine.port().interface_name()));
+  const device::RcuReadSection section;
+  const device::PortSnapshot& port = machine.port().snapshot();
+  attributes = {};
+  attributes.state = port.up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+  attributes.phys_state = port.up ? kLinkUp : kDisabled;
+  attributes.max_mtu = IBV_MTU_4096;
+  attributes.active_mtu = mtu_code(port.mtu);
+  attributes.gid_tbl_len = static_cast<int>(port.gids.length());
+  attributes.port_cap_flags = kPortCapabilities;
+  attributes.max_msg_sz = machine.limits().max_message;
+  attributes.pkey_tbl_len = engine::kPkeyTableLength;
+  attributes.max_vl_num = 1;
+  attributes.active_width = rate.width;
+  attributes.active_speed = rate.speed;
+  attributes.link_layer = IBV_LINK_LAYER_ETHERNET;
+}
+
+int port_error(ibv_context* context, std::uint32_t port) noexcept {
+  if (!alive(context)) return device::Context::refuse_child();
+  return port == device::kPortNumber ? 0 : EINVAL;
+}
+
+ibv_gid_entry entry_at(const device::GidTable& table, std::size_t index, unsigned interface) noexcept {
+  return {.gid = to_verbs(table.at(index)),
+          .gid_index = static_cast<std::uint32_t>(index),
+          .port_num = device::kPortNumber,
+          .gid_type = IBV_GID_TYPE_ROCE_V2,
+          .ndev_ifindex = interface};
+}
+
+// A program built with another header may know a shorter or a longer entry.
+void put_entry(const ibv_gid_entry& entry, void* to, std::size_t size) noexcept {
+  std::memset(to, 0, size);
+  std::memcpy(to, &entry, std::min(size, sizeof entry));
+}
+
+// The GID at `index`; EINVAL outside of the table.
+int gid_at(ibv_context* context, std::uint32_t port, std::int64_t index, Gid& gid) noexcept {
+  if (const int error = port_error(context, port)) return error;
+  const device::RcuReadSection section;
+  const device::GidTable& table = ours(context).machine->port().snapshot().gids;
+  if (index < 0 || index >= static_cast<std::int64_t>(table.length())) return EINVAL;
+  gid = table.at(static_cast<std::size_t>(index));
+  return 0;
+}
+
+int minus_one(int error) noexcept {
+  if (error == 0) return 0;
+  errno = error;
+  return -1;
+}
+
+ssize_t fill_table(ibv_context* context, void* entries, std::size_t room, std::size_t size) noexcept {
+  device::Context& machine = *ours(context).machine;
+  const device::RcuReadSection section;
+  const device::GidTable& table = machine.port().snapshot().gids;
+  std::size_t count = 0;
+  for (std::size_t index = 0; index < table.used_length(); ++index) {
+    if (table.at(index).is_zero()) continue;
+    if (count == room) return -EINVAL;
+    put_entry(entry_at(table, index, machine.device().interface_index()),
+              static_cast<std::byte*>(entries) + count * size, size);
+    ++count;
+  }
+  return static_cast<ssize_t>(count);
+}
+
+}  // namespace
+
+int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attributes, std::size_t size) noexcept {
+  if (const int error = port_error(context, port)) return error;
+  return contained([&] {
+    ibv_port_attr full;
+    fill_port(*ours(context).machine, full);
+    std::memset(attributes, 0, size);
+    std::memcpy(attributes, &full, std::min(size, sizeof full));
+    return 0;
+  });
+}
+
+int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input, ibv_device_attr_ex* attributes,
+                    std::size_t size) noexcept {
+  if (!alive(context)) return device::Context::refuse_child();
+  if (input != nullptr && input->comp_mask != 0) return EINVAL;
+  ibv_device_attr_ex full{};
+  fill_device(*ours(context).machine, full.orig_attr);
+  full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
+  full.phys_port_cnt_ex = 1;
+  std::memset(attributes, 0, size);
+  std::memcpy(attributes, &full, std::min(size, sizeof full));
+  return 0;
+}
+
+std::optional<std::uint8_t> find_gid_index(ibv_context* context, const Gid& gid) noexcept {
+  const device::RcuReadSection section;
+  const auto index = ours(context).machine->port().snapshot().gids.index_of(gid);
+  return index ? std::optional(static_cast<std::uint8_t>(*index)) : std::nullopt;
+}
+
+VERBENA_EXPORT int ibv_query_device(ibv_context* context, ibv_device_attr* attributes) {
+  if (!is_ours(context)) return real_query_device.call_or(EOPNOTSUPP, context, attributes);
+  if (!alive(context)) return device::Context::refuse_child();
+  fill_device(*ours(context).machine, *attributes);
+  return 0;
+}
+
+// Programs linked long ago call this with a struct that ends before port_cap_flags2.
+VERBENA_EXPORT int ibv_query_port(ibv_context* context, std::uint8_t port, _compat_ibv_port_attr* attributes) {
+  if (!is_ours(context)) return real_query_port.call_or(EOPNOTSUPP, context, port, attributes);
+  return query_port(context, port, reinterpret_cast<ibv_port_attr*>(attributes), kCompatPortSize);
+}
+
+VERBENA_EXPORT int ibv_query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* gid) {
+  if (!is_ours(context)) return real_query_gid.call_or(-1, context, port, index, gid);
+  Gid found;
+  const int error = gid_at(context, port, index, found);
+  if (error == 0) *gid = to_verbs(found);
+  return minus_one(error);
+}
+
+VERBENA_EXPORT int _ibv_query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t index,
+                                     ibv_gid_entry* entry, std::uint32_t flags, std::size_t size) {
+  if (!is_ours(context)) return real_query_gid_ex.call_or(EOPNOTSUPP, context, port, index, entry, flags, size);
+  if (flags != 0) return EINVAL;
+  Gid found;
+  if (const int error = gid_at(context, port, index, found)) return error;
+  if (found.is_zero()) return ENODATA;
+  put_entry({.gid = to_verbs(found),
+             .gid_index = index,
+             .port_num = port,
+             .gid_type = IBV_GID_TYPE_ROCE_V2,
+             .ndev_ifindex = ours(context).machine->device().interface_index()},
+            entry, size);
+  return 0;
+}
+
+VERBENA_EXPORT ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::size_t room,
+                                            std::uint32_t flags, std::size_t size) {
+  if (!is_ours(context)) return real_query_gid_table.call_or(-EOPNOTSUPP, context, entries, room, flags, size);
+  if (!alive(context)) return -device::Context::refuse_child();
+  return flags != 0 ? -EINVAL : fill_table(context, entries, room, size);
+}
+
+// The kernel has a type for a used index only; libibverbs takes an empty one for the oldest.
+VERBENA_EXPORT int ibv_query_gid_type(ibv_context* context, std::uint8_t port, unsigned index, SysfsGidType* type) {
+  if (!is_ours(context)) return real_query_gid_type.call_or(-1, context, port, index, type);
+  Gid found;
+  const int error = gid_at(context, port, index, found);
+  if (error == 0) *type = found.is_zero() ? SysfsGidType::kIbOrRoceV1 : SysfsGidType::kRoceV2;
+  return minus_one(error);
+}
+
+VERBENA_EXPORT int ibv_query_pkey(ibv_context* context, std::uint8_t port, int index, __be16* pkey) {
+  if (!is_ours(context)) return real_query_pkey.call_or(-1, context, port, index, pkey);
+  int error = port_error(context, port);
+  if (error == 0 && (index < 0 || index >= engine::kPkeyTableLength)) error = EINVAL;
+  if (error == 0) *pkey = htobe16(kPkey);
+  return minus_one(error);
+}
+
+VERBENA_EXPORT int ibv_get_pkey_index(ibv_context* context, std::uint8_t port, __be16 pkey) {
+  if (!is_ours(context)) return real_get_pkey_index.call_or(-1, context, port, pkey);
+  int error = port_error(context, port);
+  if (error == 0 && be16toh(pkey) != kPkey) error = EINVAL;
+  return minus_one(error);
+}
+
+}  // namespace verbena::verbs
