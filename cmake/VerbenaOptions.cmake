@@ -12,10 +12,6 @@ endif()
 add_compile_options(-Wall -Wextra -Wpedantic -Werror
   $<$<COMPILE_LANGUAGE:CXX>:-Wconversion> $<$<COMPILE_LANGUAGE:CXX>:-Wshadow>
   $<$<COMPILE_LANGUAGE:CXX>:-Wold-style-cast> $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>)
-# GCC 12 warns of overlaps inside std::string that cannot be (GCC bug 105651).
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
-endif()
 set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g")
 set(CMAKE_CXX_FLAGS_DEBUG "-Og -g")
 
