@@ -36,6 +36,7 @@ using namespace std::chrono_literals;
 constexpr const char* kName = "ping";
 constexpr std::uint16_t kDefaultPort = 18519;
 constexpr std::size_t kMaxWindow = 1024;
+constexpr std::uint64_t kMaxCount = 1'000'000'000'000'000;
 constexpr auto kConnectPatience = 5s;
 constexpr auto kAddressPatience = 5s;
 
@@ -199,6 +200,7 @@ void add_options(CLI::App& subcommand, PingOptions& options) {
       ->type_name("PORT")
       ->capture_default_str();
   subcommand.add_option("-c,--count", options.count, "Datagrams to send; 0: until Ctrl-C")
+      ->check(CLI::Range(std::uint64_t{0}, kMaxCount))  // which "-5" is far above, read as unsigned
       ->type_name("COUNT")
       ->capture_default_str();
   subcommand.add_option("-s,--size", options.size, "Bytes of payload in each")

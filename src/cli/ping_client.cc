@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <poll.h>
+#include <sched.h>
 
 #include "cli/clock.h"
 #include "cli/ping_datagram.h"
@@ -16,6 +17,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr Duration kPolite = 10us;           // without an answer, before it lets others run: the server may need the
+                                             // processor
 constexpr Duration kSpin = 500us;            // without an answer, before it sleeps
 constexpr Duration kLongestSleep = 50ms;     // so that a stop signal and the server's end are noticed
 constexpr Duration kControlInterval = 20ms;  // between two looks at the control channel
@@ -125,6 +128,7 @@ Result<PingOutcome> Run::until_end(ProgressBar& progress) {
     }
     book().on_time(time);
     progress.update(book().counts().sent - book().outstanding(), time);
+    if (time - last_reply_ > kPolite) ::sched_yield();
     if (time - last_reply_ > kSpin) {
       if (Status status = sleep(time); !status) return tl::make_unexpected(status.error());
     }
