@@ -75,6 +75,12 @@ endif()
 if(TARGET verbena-cli)
   install(TARGETS verbena-cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT rnic)
 endif()
+foreach(part "runtime libverbena" "development libverbena-dev" "rnic libverbena-rnic")
+  separate_arguments(part)
+  list(GET part 0 component)
+  list(GET part 1 package)
+  install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${package} RENAME copyright COMPONENT ${component})
+endforeach()
 
 # Debian packages ----------------------------------------------------------------------------------------------------
 # Depends is set by hand: dpkg-shlibdeps would run the RNIC's symlinks through the package of the real libibverbs.
@@ -96,7 +102,7 @@ set(cxx_runtime "libc6 (>= 2.36), libstdc++6 (>= 12), libgcc-s1")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME libverbena)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_DEPENDS
-    "${cxx_runtime}, libibverbs1 (>= 44), libnl-3-200, libnl-route-3-200, liburcu8, libfmt9, libspdlog1.10")
+    "${cxx_runtime}, libibverbs1 (>= 44), libnl-3-200, libnl-route-3-200, libfmt9")
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "Managed RDMA address handles and datagrams, over any verbs device")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libverbena-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
