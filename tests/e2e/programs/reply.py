@@ -52,10 +52,9 @@ class Endpoint:
         self.cq = CQ(self.context, 4 * COUNT)
         self.mr = MR(self.pd, SLOT * (COUNT + 1), e.IBV_ACCESS_LOCAL_WRITE)
         init = QPInitAttr(qp_type=e.IBV_QPT_UD, scq=self.cq, rcq=self.cq, cap=QPCap(COUNT, COUNT, 1, 1, 0), sq_sig_all=1)
-        self.qp = QP(self.pd, init, QPAttr(port_num=1))
         attributes = QPAttr(port_num=1)
         attributes.qkey = QKEY
-        self.qp.to_rts(attributes)
+        self.qp = QP(self.pd, init, attributes)  # which takes it to RTS
         for slot in range(COUNT):
             self.post_receive(slot)
         self.gid = self.context.query_gid(1, gid_index).gid
