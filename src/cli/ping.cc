@@ -51,7 +51,10 @@ constexpr const char* kFooter =
     "\n"
     "The two ends tell each other GID, QPN and Q_Key over TCP; all else goes by datagrams. Device and source address\n"
     "are chosen by route. A datagram that is not answered in time is lost; verbena drops says where.\n"
-    "Exit status: 0 where at least one came back, 1 where none did, 2 where the command line is wrong.";
+    "With an interval the ends sleep in between, and to wake up is part of the round trip.\n"
+    "Exit status: 0 where at least one came back, 1 where none did or the server ended the session, 2 where the "
+    "command\n"
+    "line is wrong.";
 
 struct PingOptions {
   bool listen = false;
@@ -125,6 +128,7 @@ void describe_outcome(PingReport& report, const PingOutcome& outcome, UdEndpoint
   report.latency = outcome.round_trips.latency();
   report.elapsed = outcome.elapsed;
   report.ended_by = outcome.ended_by;
+  report.cut_short = outcome.cut_short;
   report.directory = endpoint.directory().stats();
 }
 
@@ -179,7 +183,8 @@ int ping(const PingOptions& options) {
   } else {
     fmt::print("{}", render_ping_summary(*report));
   }
-  return report->counts.received + report->counts.late > 0 ? kExitOk : kExitFailed;
+  const bool answered = report->counts.received + report->counts.late > 0;
+  return answered && !report->cut_short ? kExitOk : kExitFailed;
 }
 
 int act(const PingOptions& options) {

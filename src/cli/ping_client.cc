@@ -27,7 +27,11 @@ constexpr Duration kControlInterval = 20ms;  // between two looks at the control
 class Run {
  public:
   Run(UdEndpoint& endpoint, const ControlChannel& channel, const PingPlan& plan, const PostPing& post)
-      : endpoint_(endpoint), channel_(channel), plan_(plan), post_(post), outcome_{RoundTrips(plan.timeout), {}, {}} {}
+      : endpoint_(endpoint),
+        channel_(channel),
+        plan_(plan),
+        post_(post),
+        outcome_{RoundTrips(plan.timeout), {}, {}, false} {}
 
   Result<PingOutcome> until_end(ProgressBar& progress);
 
@@ -113,6 +117,7 @@ Result<PingOutcome> Run::until_end(ProgressBar& progress) {
   for (; !is_over(); time = now()) {
     if (server_is_gone(time)) {
       outcome_.ended_by = "the server ended the session";
+      outcome_.cut_short = true;
       break;
     }
     if (!stopping_ && (stop_requested() || (plan_.time_limit > 0ns && time - start > plan_.time_limit))) {
