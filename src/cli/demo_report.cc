@@ -24,36 +24,25 @@ std::string paint(std::string text, std::string_view code, bool color) {
   return color ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : text;
 }
 
-// How the directory compares, where less is better: "158 x less"; in percent where the two are close.
-std::string compare(double create_per_send, double directory, std::string_view better, std::string_view worse) {
-  if (create_per_send <= 0 || directory <= 0) return "";
-  const bool wins = directory <= create_per_send;
-  const double ratio = wins ? create_per_send / directory : directory / create_per_send;
-  const std::string_view word = wins ? better : worse;
-  if (ratio < 1.005) return "the same";
-  if (ratio >= 9.95) return fmt::format("{:.0f} x {}", ratio, word);
-  if (ratio >= 1.995) return fmt::format("{:.1f} x {}", ratio, word);
-  return fmt::format("{:.0f}% {}", 100 * (wins ? 1 - 1 / ratio : ratio - 1), word);
-}
-
-std::string compare_durations(Duration create_per_send, Duration directory) {
-  return compare(static_cast<double>(create_per_send.count()), static_cast<double>(directory.count()), "less", "more");
+// How `to` compares with `from`: "158 x less"; in percent where the two are close.
+std::string compare(double from, double to, std::string_view up, std::string_view down) {
+  if (from <= 0 || to <= 0) return "";
+  const std::string_view word = to > from ? up : down;
+  const double factor = to > from ? to / from : from / to;
+  if (factor < 1.005) return "the same";
+  if (factor < 1.995) return fmt::format("{:.0f}% {}", 100 * std::abs(to / from - 1), word);
+  return factor < 9.95 ? fmt::format("{:.1f} x {}", factor, word) : fmt::format("{:.0f} x {}", factor, word);
 }
 
 Row duration_row(std::string what, Duration create_per_send, Duration directory) {
-  return {std::move(what), format_duration(create_per_send), format_duration(directory),
-          compare_durations(create_per_send, directory)};
+  return {
+      std::move(what), format_duration(create_per_send), format_duration(directory),
+      compare(static_cast<double>(create_per_send.count()), static_cast<double>(directory.count()), "more", "less")};
 }
 
-// A rate: more is better, so the two change places.
 Row rate_row(std::string what, double create_per_send, double directory) {
-  std::string verdict;
-  if (create_per_send > 0 && directory > 0) {
-    const double change = 100 * (directory / create_per_send - 1);
-    verdict = std::abs(change) < 0.5 ? "the same"
-                                     : fmt::format("{:.0f}% {}", std::abs(change), change > 0 ? "more" : "fewer");
-  }
-  return {std::move(what), format_rate(create_per_send), format_rate(directory), std::move(verdict)};
+  return {std::move(what), format_rate(create_per_send), format_rate(directory),
+          compare(create_per_send, directory, "more", "fewer")};
 }
 
 std::vector<Row> rows_of(const DemoReport& report) {
@@ -62,7 +51,7 @@ std::vector<Row> rows_of(const DemoReport& report) {
   return {
       {"datagrams sent", format_count(naive.sent), format_count(managed.sent), ""},
       {"ibv_create_ah calls", format_count(naive.create_calls), format_count(managed.create_calls),
-       compare(static_cast<double>(naive.create_calls), static_cast<double>(managed.create_calls), "fewer", "more")},
+       compare(static_cast<double>(naive.create_calls), static_cast<double>(managed.create_calls), "more", "fewer")},
       duration_row("to get and give back an address", naive.address_cost, managed.address_cost),
       duration_row("round trip, median", naive.latency.percentile(50), managed.latency.percentile(50)),
       duration_row("round trip, 99th percentile", naive.latency.percentile(99), managed.latency.percentile(99)),

@@ -23,8 +23,10 @@ void add_device_settings(CLI::App& subcommand, DeviceSettings& settings) {
       ->group(kGroup);
   subcommand.add_flag("--no-shm", settings.no_shm, "Use UDP between the processes of this host too (VERBENA_SHM=off)")
       ->group(kGroup);
+  subcommand.add_flag("--no-udp", settings.no_udp, "Do not open UDP port 4791: stay on this host (VERBENA_UDP=off)")
+      ->group(kGroup);
   subcommand.add_option("--log", settings.log, "How much the device tells on stderr (VERBENA_LOG)")
-      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))
+      ->check(CLI::IsMember({"off", "error", "warn", "info", "debug"}))
       ->type_name("LEVEL")
       ->group(kGroup);
 }
@@ -37,6 +39,7 @@ Variables to_variables(const DeviceSettings& settings, const std::string& direct
     variables.emplace_back("VERBENA_PCAP", (std::filesystem::path(directory) / settings.pcap).string());
   }
   if (settings.no_shm) variables.emplace_back("VERBENA_SHM", "off");
+  if (settings.no_udp) variables.emplace_back("VERBENA_UDP", "off");
   if (!settings.log.empty()) variables.emplace_back("VERBENA_LOG", settings.log);
   return variables;
 }

@@ -18,9 +18,10 @@ struct DeviceSettings {
   std::string pcap;     // empty: no capture
   std::string log;      // empty: the device's default
   bool no_shm = false;
+  bool no_udp = false;
 };
 
-// Adds --devices, --impair, --pcap, --no-shm and --log. Requires: `settings` outlives `subcommand`.
+// Adds --devices, --impair, --pcap, --no-shm, --no-udp and --log. Requires: `settings` outlives `subcommand`.
 void add_device_settings(CLI::App& subcommand, DeviceSettings& settings);
 
 // Name and value, in the order in which they are to be set.

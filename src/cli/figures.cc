@@ -37,7 +37,7 @@ std::string format_duration(Duration duration) {
 
 std::string format_count(std::uint64_t count) {
   std::string digits = fmt::format("{}", count);
-  for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
+  for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, 1, ',');
   return digits;
 }
 

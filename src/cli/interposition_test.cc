@@ -115,11 +115,10 @@ TEST(DeviceSettings, EachHasItsVariable) {
   settings.pcap = "run.pcap";
   settings.log = "debug";
   settings.no_shm = true;
-  const Variables expected{{"VERBENA_DEVICES", "eth0,lo"},
-                           {"VERBENA_IMPAIR", "loss=5%"},
-                           {"VERBENA_PCAP", "/here/run.pcap"},
-                           {"VERBENA_SHM", "off"},
-                           {"VERBENA_LOG", "debug"}};
+  settings.no_udp = true;
+  const Variables expected{
+      {"VERBENA_DEVICES", "eth0,lo"}, {"VERBENA_IMPAIR", "loss=5%"}, {"VERBENA_PCAP", "/here/run.pcap"},
+      {"VERBENA_SHM", "off"},         {"VERBENA_UDP", "off"},        {"VERBENA_LOG", "debug"}};
   EXPECT_EQ(to_variables(settings, "/here"), expected);
 }
 

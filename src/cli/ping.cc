@@ -36,6 +36,7 @@ using namespace std::chrono_literals;
 constexpr const char* kName = "ping";
 constexpr std::uint16_t kDefaultPort = 18519;
 constexpr std::size_t kMaxWindow = 1024;
+constexpr std::uint64_t kMaxCount = 1'000'000'000'000'000;
 constexpr auto kConnectPatience = 5s;
 constexpr auto kAddressPatience = 5s;
 
@@ -50,7 +51,10 @@ constexpr const char* kFooter =
     "\n"
     "The two ends tell each other GID, QPN and Q_Key over TCP; all else goes by datagrams. Device and source address\n"
     "are chosen by route. A datagram that is not answered in time is lost; verbena drops says where.\n"
-    "Exit status: 0 where at least one came back, 1 where none did, 2 where the command line is wrong.";
+    "With an interval the ends sleep in between, and to wake up is part of the round trip.\n"
+    "Exit status: 0 where at least one came back, 1 where none did or the server ended the session, 2 where the "
+    "command\n"
+    "line is wrong.";
 
 struct PingOptions {
   bool listen = false;
@@ -124,6 +128,7 @@ void describe_outcome(PingReport& report, const PingOutcome& outcome, UdEndpoint
   report.latency = outcome.round_trips.latency();
   report.elapsed = outcome.elapsed;
   report.ended_by = outcome.ended_by;
+  report.cut_short = outcome.cut_short;
   report.directory = endpoint.directory().stats();
 }
 
@@ -178,7 +183,8 @@ int ping(const PingOptions& options) {
   } else {
     fmt::print("{}", render_ping_summary(*report));
   }
-  return report->counts.received + report->counts.late > 0 ? kExitOk : kExitFailed;
+  const bool answered = report->counts.received + report->counts.late > 0;
+  return answered && !report->cut_short ? kExitOk : kExitFailed;
 }
 
 int act(const PingOptions& options) {
@@ -199,6 +205,7 @@ void add_options(CLI::App& subcommand, PingOptions& options) {
       ->type_name("PORT")
       ->capture_default_str();
   subcommand.add_option("-c,--count", options.count, "Datagrams to send; 0: until Ctrl-C")
+      ->check(CLI::Range(std::uint64_t{0}, kMaxCount))  // which "-5" is far above, read as unsigned
       ->type_name("COUNT")
       ->capture_default_str();
   subcommand.add_option("-s,--size", options.size, "Bytes of payload in each")

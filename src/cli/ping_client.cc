@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <poll.h>
+#include <sched.h>
 
 #include "cli/clock.h"
 #include "cli/ping_datagram.h"
@@ -16,6 +17,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr Duration kPolite = 10us;           // without an answer, before it lets others run: the server may need the
+                                             // processor
 constexpr Duration kSpin = 500us;            // without an answer, before it sleeps
 constexpr Duration kLongestSleep = 50ms;     // so that a stop signal and the server's end are noticed
 constexpr Duration kControlInterval = 20ms;  // between two looks at the control channel
@@ -24,7 +27,11 @@ constexpr Duration kControlInterval = 20ms;  // between two looks at the control
 class Run {
  public:
   Run(UdEndpoint& endpoint, const ControlChannel& channel, const PingPlan& plan, const PostPing& post)
-      : endpoint_(endpoint), channel_(channel), plan_(plan), post_(post), outcome_{RoundTrips(plan.timeout), {}, {}} {}
+      : endpoint_(endpoint),
+        channel_(channel),
+        plan_(plan),
+        post_(post),
+        outcome_{RoundTrips(plan.timeout), {}, {}, false} {}
 
   Result<PingOutcome> until_end(ProgressBar& progress);
 
@@ -110,6 +117,7 @@ Result<PingOutcome> Run::until_end(ProgressBar& progress) {
   for (; !is_over(); time = now()) {
     if (server_is_gone(time)) {
       outcome_.ended_by = "the server ended the session";
+      outcome_.cut_short = true;
       break;
     }
     if (!stopping_ && (stop_requested() || (plan_.time_limit > 0ns && time - start > plan_.time_limit))) {
@@ -125,6 +133,7 @@ Result<PingOutcome> Run::until_end(ProgressBar& progress) {
     }
     book().on_time(time);
     progress.update(book().counts().sent - book().outstanding(), time);
+    if (time - last_reply_ > kPolite) ::sched_yield();
     if (time - last_reply_ > kSpin) {
       if (Status status = sleep(time); !status) return tl::make_unexpected(status.error());
     }

@@ -35,7 +35,8 @@ using PostPing = std::function<Status(std::uint64_t sequence)>;
 struct PingOutcome {
   RoundTrips round_trips{Duration(0)};
   Duration elapsed{0};
-  std::string ended_by;  // why it ended before its count; empty where it did not
+  std::string ended_by;    // why it ended before its count; empty where it did not
+  bool cut_short = false;  // it was the server's doing
 };
 
 // Requires: the endpoint has one queue pair; plan.window is below its depths; plan.size is at least a ping's header and

@@ -78,7 +78,7 @@ nlohmann::json directory_to_json(const AhStats& stats) {
   return {{"created", stats.created}, {"destroyed", stats.destroyed}, {"live", stats.live},
           {"hits", stats.hits},       {"misses", stats.misses},       {"negative_hits", stats.negative_hits},
           {"failed", stats.failed},   {"replaced", stats.replaced},   {"stale", stats.stale},
-          {"refused", stats.refused}, {"in_flight", stats.in_flight}};
+          {"refused", stats.refused}};
 }
 
 nlohmann::json ping_to_json(const PingReport& report) {

@@ -22,6 +22,7 @@ struct PingReport {
   std::size_t size = 0;
   std::size_t window = 0;
   std::string ended_by{};
+  bool cut_short = false;
   PingCounts counts{};
   std::uint64_t lost = 0;
   LatencyDistribution latency{};

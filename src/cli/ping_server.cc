@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sched.h>
 
 #include "cli/clock.h"
 #include "cli/figures.h"
@@ -17,7 +18,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kSpin = 200us;            // without a datagram, before it sleeps
+constexpr Duration kPolite = 10us;  // without a datagram, before it lets others run: clients may need the processor
+constexpr Duration kSpin = 200us;   // without a datagram, before it sleeps
 constexpr Duration kControlInterval = 10ms;  // between two looks at the control channels while datagrams come
 constexpr auto kAddressPatience = 200ms;     // for the address of a client's first reply
 constexpr auto kLinePatience = 1s;
@@ -191,7 +193,10 @@ Status PingServer::run(bool once) {
       had_client = had_client || !clients_.empty();
       if (once && had_client && clients_.empty()) return {};
     }
-    if (!idle) continue;
+    if (!idle) {
+      if (time - last_datagram > kPolite) ::sched_yield();
+      continue;
+    }
     if (Status status = sleep(); !status) return status;
     last_datagram = now();
   }

@@ -28,7 +28,7 @@ constexpr const char* kFooter =
     "  verbena run -- ib_send_lat -c UD -x 1             the server; then the client, in a second terminal:\n"
     "  verbena run -- ib_send_lat -c UD -x 1 127.0.0.1\n"
     "  verbena run --devices eth0,lo -- ibv_devices      two devices, verbena0 on eth0 and verbena1 on lo\n"
-    "  verbena run --impair loss=0.05,seed=7 -- CMD      lose 5%, the same ones each time\n"
+    "  verbena run --impair loss=5%,seed=7 -- CMD        lose 5%, the same ones each time\n"
     "  verbena run --pcap /tmp/run.pcap -- CMD           then: tshark -r /tmp/run.pcap\n"
     "\n"
     "It sets LD_PRELOAD and LD_LIBRARY_PATH, in front of what they hold, and the variables named in brackets above; "
