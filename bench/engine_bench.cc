@@ -55,23 +55,23 @@ void send_one(benchmark::State& state, std::uint32_t size, std::uint32_t flags) 
   state.SetItemsProcessed(state.iterations());
 }
 
-void BM_SendOneSge(benchmark::State& state) {
+void send_one_sge(benchmark::State& state) {
   send_one(state, 64, 0);
 }
-BENCHMARK(BM_SendOneSge);
+BENCHMARK(send_one_sge);
 
-void BM_SendOneSgeSignaled(benchmark::State& state) {
+void send_one_sge_signaled(benchmark::State& state) {
   send_one(state, 64, kSendSignaled);
 }
-BENCHMARK(BM_SendOneSgeSignaled);
+BENCHMARK(send_one_sge_signaled);
 
-void BM_SendInline(benchmark::State& state) {
+void send_inline(benchmark::State& state) {
   send_one(state, 64, kSendInline);
 }
-BENCHMARK(BM_SendInline);
+BENCHMARK(send_inline);
 
 // Posts a window, then sends all of it: what a loaded queue pair does. Walks over many slots, so the cache counts.
-void BM_SendBatch(benchmark::State& state) {
+void send_batch(benchmark::State& state) {
   const auto window = static_cast<std::size_t>(state.range(0));
   Rig rig;
   const Sge sge = rig.here.sge(0, 64);
@@ -85,7 +85,7 @@ void BM_SendBatch(benchmark::State& state) {
   }
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(window));
 }
-BENCHMARK(BM_SendBatch)->Arg(16)->Arg(128);
+BENCHMARK(send_batch)->Arg(16)->Arg(128);
 
 // Post of a receive, on_packet of a decoded packet, poll of the completion.
 void receive_one(benchmark::State& state, bool decodes) {
@@ -109,17 +109,17 @@ void receive_one(benchmark::State& state, bool decodes) {
   state.SetItemsProcessed(state.iterations());
 }
 
-void BM_Receive64(benchmark::State& state) {
+void receive_64(benchmark::State& state) {
   receive_one(state, false);
 }
-BENCHMARK(BM_Receive64);
+BENCHMARK(receive_64);
 
-void BM_DecodeAndReceive64(benchmark::State& state) {
+void decode_and_receive_64(benchmark::State& state) {
   receive_one(state, true);
 }
-BENCHMARK(BM_DecodeAndReceive64);
+BENCHMARK(decode_and_receive_64);
 
-void BM_ResolveSge(benchmark::State& state) {
+void resolve_sge(benchmark::State& state) {
   Host host(1);
   std::vector<MemoryRegion> regions(static_cast<std::size_t>(state.range(0)),
                                     host.region_of(host.bytes().data(), host.bytes().size(), 0));
@@ -133,15 +133,15 @@ void BM_ResolveSge(benchmark::State& state) {
     benchmark::DoNotOptimize(host.memory().resolve(host.domain(), sge, kLocalRead, bytes));
   }
 }
-BENCHMARK(BM_ResolveSge)->Arg(1)->Arg(512);
+BENCHMARK(resolve_sge)->Arg(1)->Arg(512);
 
-void BM_ValidateAddress(benchmark::State& state) {
+void validate_address(benchmark::State& state) {
   Host here(1);
   const Host there(2);
   const AddressVector vector = here.address_of(there).vector;
   for (auto _ : state) benchmark::DoNotOptimize(validate(vector, here.port(), &here.domain()));
 }
-BENCHMARK(BM_ValidateAddress);
+BENCHMARK(validate_address);
 
 }  // namespace
 }  // namespace verbena::engine

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include <fmt/format.h>
 #include <sys/random.h>
@@ -48,7 +49,7 @@ Context::Context(std::shared_ptr<Runtime> runtime, Port& port, std::unique_ptr<E
       limits_(limits_of_device()),
       async_events_(std::move(events)),
       memory_(limits_.max_mr, random_seed()) {
-  port_.attach(*async_events_);
+  port_.attach(*this);
 }
 
 Context::~Context() {
@@ -57,12 +58,20 @@ Context::~Context() {
 
 void Context::close() noexcept {
   if (!alive()) return;
+  port_.detach(*this);
   const std::lock_guard guard(mutex_);
-  if (closed_) return;
-  closed_ = true;
-  port_.detach(*async_events_);
+  if (std::exchange(closed_, true)) return;
   for (auto* queue_pair : queue_pairs_) queue_pair->disconnect();
   queue_pairs_.clear();
+}
+
+void Context::on_port_event(PortEvent event) noexcept {
+  async_events_->push({kPortNumber, static_cast<std::uint32_t>(event)});
+}
+
+void Context::on_mtu(std::uint32_t bytes) noexcept {
+  const std::lock_guard guard(mutex_);
+  for (auto* queue_pair : queue_pairs_) queue_pair->set_mtu(bytes);
 }
 
 int Context::refuse_child() noexcept {

@@ -26,7 +26,7 @@ namespace verbena::device {
 
 class QueuePair;
 
-class Context : public std::enable_shared_from_this<Context> {
+class Context final : public std::enable_shared_from_this<Context>, private PortListener {
  public:
   static Result<std::shared_ptr<Context>> open(const Device& device);
   ~Context();
@@ -71,6 +71,8 @@ class Context : public std::enable_shared_from_this<Context> {
 
  private:
   Context(std::shared_ptr<Runtime> runtime, Port& port, std::unique_ptr<EventChannel> events);
+  void on_port_event(PortEvent event) noexcept override;
+  void on_mtu(std::uint32_t bytes) noexcept override;
 
   const std::shared_ptr<Runtime> runtime_;
   Port& port_;

@@ -66,9 +66,12 @@ Port::Change Port::follow(const Interface* interface, Status& refusal) {
 
   const bool was_up = before->up;
   const bool is_up = after->up;
+  const auto mtu_before = before->mtu;
+  const auto mtu_now = after->mtu;
   snapshot_.store(after.release(), std::memory_order_release);
   wait_for_readers();
   delete before;
+  if (mtu_before != mtu_now) tell_mtu(mtu_now);
   if (gids_changed) raise(PortEvent::kGidChange);
   if (was_up != is_up) raise(is_up ? PortEvent::kActive : PortEvent::kError);
   return change;
@@ -119,17 +122,22 @@ void Port::leave(const Gid& group) {
 
 void Port::raise(PortEvent event) {
   const std::lock_guard guard(mutex_);
-  for (auto* listener : listeners_) listener->push({kPortNumber, static_cast<std::uint32_t>(event)});
+  for (auto* listener : listeners_) listener->on_port_event(event);
 }
 
-void Port::attach(EventChannel& channel) {
+void Port::tell_mtu(std::uint32_t bytes) {
   const std::lock_guard guard(mutex_);
-  listeners_.push_back(&channel);
+  for (auto* listener : listeners_) listener->on_mtu(bytes);
 }
 
-void Port::detach(EventChannel& channel) {
+void Port::attach(PortListener& listener) {
   const std::lock_guard guard(mutex_);
-  std::erase(listeners_, &channel);
+  listeners_.push_back(&listener);
+}
+
+void Port::detach(PortListener& listener) {
+  const std::lock_guard guard(mutex_);
+  std::erase(listeners_, &listener);
 }
 
 void Port::abandon() noexcept {

@@ -15,7 +15,6 @@
 
 #include "device/device.h"
 #include "device/device_counters.h"
-#include "device/event_channel.h"
 #include "device/gid_table.h"
 #include "engine/port_view.h"
 #include "transport/datagram.h"
@@ -28,6 +27,18 @@ namespace verbena::device {
 enum class PortEvent : std::uint32_t { kActive = 9, kError = 10, kGidChange = 18 };
 
 inline constexpr std::uint8_t kPortNumber = 1;
+
+// Who wants to hear of what happens to a port.
+//
+// Thread-safety: called with the port's lock held; must not call the port.
+class PortListener {
+ public:
+  virtual void on_port_event(PortEvent event) noexcept = 0;
+  virtual void on_mtu(std::uint32_t bytes) noexcept = 0;
+
+ protected:
+  ~PortListener() = default;
+};
 
 struct PortSnapshot {
   bool up = false;
@@ -71,14 +82,14 @@ class Port {
   Status join(const Gid& group);
   void leave(const Gid& group);
 
-  // Contexts that want to hear of events.
-  void attach(EventChannel& channel);
-  void detach(EventChannel& channel);
+  void attach(PortListener& listener);
+  void detach(PortListener& listener);  // none is called when this returns
 
   void abandon() noexcept;  // in the child of a fork
 
  private:
   void raise(PortEvent event);
+  void tell_mtu(std::uint32_t bytes);
   bool open_udp(const Gid& address, Status& refusal);
   transport::UdpPort* udp_port_for_group(const Gid& group) const;
 
@@ -92,7 +103,7 @@ class Port {
   std::map<Gid, transport::UdpPort*> groups_;  // joined, through which port; nullptr: through none at present
 
   mutable std::mutex mutex_;
-  std::vector<EventChannel*> listeners_;  // guarded by mutex_
+  std::vector<PortListener*> listeners_;  // guarded by mutex_
   std::string interface_name_;            // guarded by mutex_
 };
 

@@ -175,6 +175,11 @@ void QueuePair::fail() noexcept {
   tell_events();
 }
 
+void QueuePair::set_mtu(std::uint32_t bytes) noexcept {
+  const std::scoped_lock both(send_lock_, receive_lock_);
+  engine_.set_mtu(bytes);
+}
+
 void QueuePair::tell_events() noexcept {
   while (const auto event = engine_.poll_event()) {
     context_->async_events().push({element_, static_cast<std::uint32_t>(*event)});
@@ -196,7 +201,6 @@ void QueuePair::transmit(Instant at) noexcept {
   Port& out = port();
   for (;;) {
     std::size_t count = 0;
-    std::uint64_t bytes = 0;
     while (count < kBatch && engine_.poll_transmit(at, packets[count])) {
       const auto& packet = packets[count];
       outgoing[count] = {.envelope = packet.envelope,
@@ -205,7 +209,6 @@ void QueuePair::transmit(Instant at) noexcept {
                          .slot = packet.destination_qpn.slot(),
                          .has_icrc = false,
                          .network_header = {}};
-      bytes += packet.size;
       ++count;
     }
     if (count == 0) return;
@@ -216,6 +219,8 @@ void QueuePair::transmit(Instant at) noexcept {
       out.counters().count(Drop::kPortDown, count);
     }
     engine_.on_transmitted(sent.taken);
+    std::uint64_t bytes = 0;
+    for (const auto& packet : std::span(packets).first(sent.taken)) bytes += packet.size;
     out.counters().add(Traffic::kSentPackets, sent.taken);
     out.counters().add(Traffic::kSentBytes, bytes);
     if (sent.taken < count) {

@@ -107,6 +107,7 @@ class QueuePair {
   // When the rate of an address handle lets the next send go; nothing where it waits for room, or is being sent on.
   std::optional<Instant> send_due() noexcept;
   void fail() noexcept;
+  void set_mtu(std::uint32_t bytes) noexcept;
   // Nothing arrives for it from here on.
   void disconnect() noexcept;
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 #include <pthread.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include "device/clock.h"
@@ -23,6 +24,7 @@ namespace {
 constexpr std::size_t kHelperBudget = 256;
 constexpr unsigned kPollsBetweenUdp = 64;
 constexpr unsigned kUdpHeat = 256;
+constexpr unsigned kPollsToYield = 256;
 
 std::mutex& current_mutex() {
   static auto& mutex = *new std::mutex;
@@ -241,6 +243,9 @@ void Runtime::add_pending(QueuePair& queue_pair) noexcept {
 }
 
 void Runtime::on_empty_poll(std::size_t budget) noexcept {
+  // Who waits for another process should let it run: with more pollers than processors nothing else would.
+  static thread_local unsigned polls = 0;
+  if (++polls % kPollsToYield == 0) sched_yield();
   helper_.on_empty_poll();
   if (!receiving_.try_lock()) return;
   receive(budget, false);

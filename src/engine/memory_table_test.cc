@@ -1,8 +1,12 @@
 #include "engine/memory_table.h"
 
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <deque>
 #include <set>
+#include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -128,6 +132,31 @@ TEST_F(MemoryTableTest, DomainAndAccessAreChecked) {
 TEST_F(MemoryTableTest, AZeroLengthPieceNeedsNoKey) {
   EXPECT_EQ(resolve({0xdead, 0, 0xbad}, kLocalWrite), MemoryFault::kNone);
   EXPECT_TRUE(bytes_.empty());
+}
+
+// For the thread sanitizer: look-ups while another thread inserts and removes.
+TEST(MemoryTableThreads, LookUpsNeedNoLock) {
+  const ProtectionDomain domain(1);
+  MemoryTable table(1024, kSeed);
+  constexpr std::size_t kRegions = 20'000;
+  std::vector<MemoryRegion> regions(kRegions, {&domain, 0x1000, 0x100, 0x1000, 0, {}});  // none is used twice
+  std::array<std::atomic<std::uint32_t>, 64> keys{};
+  std::atomic<bool> done{false};
+  std::thread reader([&] {
+    std::span<std::byte> bytes;
+    for (std::size_t i = 0; !done.load(std::memory_order_relaxed); i = (i + 1) % keys.size()) {
+      const std::uint32_t key = keys[i].load(std::memory_order_acquire);
+      const MemoryFault fault = table.resolve(domain, {0x1000, 16, key}, kLocalRead, bytes);
+      ASSERT_TRUE(fault == MemoryFault::kNone || fault == MemoryFault::kUnknownKey);
+    }
+  });
+  for (std::size_t i = 0; i < kRegions; ++i) {
+    auto& key = keys[i % keys.size()];
+    table.remove(MemoryKey(key.load(std::memory_order_relaxed)));
+    key.store(table.insert(regions[i])->value(), std::memory_order_release);
+  }
+  done.store(true, std::memory_order_relaxed);
+  reader.join();
 }
 
 TEST(MemoryRegion, WritableFromAfarMustBeWritableHere) {

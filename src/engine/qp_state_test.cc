@@ -127,7 +127,7 @@ void for_each_edge(Check check) {
   for (const auto& [type_name, type] : kTypes) {
     for (const auto& [from_name, from] : kStates) {
       for (const auto& [to_name, to] : kStates) {
-        SCOPED_TRACE(type_name + " " + from_name + " to " + to_name);
+        SCOPED_TRACE(::testing::Message() << type_name << " " << from_name << " to " << to_name);
         const auto found = table.find({type, from, to});
         check(type, from, to, found == table.end() ? QpEdge{} : found->second);
       }

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -274,6 +275,37 @@ TEST_F(QueuePairTest, GrantsAtLeastWhatWasAsked) {
       EXPECT_EQ(qp.capabilities().max_recv_sge, sges);
     }
   }
+}
+
+// For the thread sanitizer: the two sides on two threads, until the receive side takes the queue pair to error.
+TEST_F(QueuePairTest, SendSideAndReceiveSideMayBeTwoThreads) {
+  constexpr int kRounds = 5'000;
+  QueuePair qp(host_.config(100));
+  ASSERT_TRUE(bring_to(qp, QpState::kReadyToSend, host_.port()));
+  std::thread receiver([&] {
+    wire::Packet packet;
+    packet.bth.opcode = wire::Opcode::kUdSendOnly;
+    packet.deth.qkey = Qkey(kQkey);
+    Sge sge = host_.sge(4096, 64);
+    for (int i = 0; i <= kRounds; ++i) {
+      if (i == kRounds) sge.lkey ^= 1;
+      ASSERT_EQ(qp.post_receive(1, {&sge, 1}), 0);
+      ASSERT_EQ(qp.on_packet(packet, {}, 24, {}), i == kRounds ? Drop::kReceiveProtection : Drop::kNone);
+      ASSERT_TRUE(host_.receive_completions().poll());
+    }
+  });
+  Transmit packet;
+  std::uint64_t completed = 0;
+  std::uint64_t posted = 0;
+  while (posted < kRounds || qp.state() != QpState::kError) {
+    ASSERT_EQ(qp.post_send(request(++posted)), 0);
+    if (qp.poll_transmit({}, packet)) qp.on_transmitted(1);
+    while (const auto completion = host_.send_completions().poll()) EXPECT_EQ(completion->wr_id, ++completed);
+  }
+  receiver.join();
+  qp.settle_send();
+  while (const auto completion = host_.send_completions().poll()) EXPECT_EQ(completion->wr_id, ++completed);
+  EXPECT_EQ(completed, posted);
 }
 
 TEST_F(QueuePairTest, OtherTypesPostButSendNothing) {

@@ -165,10 +165,6 @@ std::uint64_t RingProducer::count_unread() noexcept {
 RingConsumer::RingConsumer(std::span<std::byte> memory) noexcept
     : header_(memory.data()), records_(memory.data() + kRingHeaderBytes), capacity_(memory.size() - kRingHeaderBytes) {}
 
-bool RingConsumer::looks_empty() const noexcept {
-  return word64(records_ + (head_ & (capacity_ - 1))).load(std::memory_order_relaxed) == 0;
-}
-
 Pop RingConsumer::broken() noexcept {
   broken_ = true;
   return Pop::kBroken;

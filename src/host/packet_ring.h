@@ -30,6 +30,7 @@
 // std::atomic_ref on the shared words is the only synchronisation; there is no lock, thread or system call here.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -121,7 +122,11 @@ class RingConsumer {
   // Gives the space of all records popped so far back to the producer.
   void release() noexcept;
 
-  bool looks_empty() const noexcept;
+  // In the header because it is what an idle poll consists of.
+  bool looks_empty() const noexcept {
+    auto& word = *reinterpret_cast<std::uint64_t*>(records_ + (head_ & (capacity_ - 1)));
+    return std::atomic_ref<std::uint64_t>(word).load(std::memory_order_relaxed) == 0;
+  }
   // Asks for a doorbell. False where the ring is not empty: do not sleep.
   bool arm() noexcept;
   void disarm() noexcept;

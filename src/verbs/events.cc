@@ -1,5 +1,7 @@
 #include "verbs/events.h"
 
+#include <sys/socket.h>
+
 #include "verbs/devices.h"
 #include "verbs/export.h"
 #include "verbs/real.h"
@@ -88,9 +90,22 @@ void acknowledge_ours(const ibv_async_event& event) noexcept {
   }
 }
 
-int take_completion_event(VerbsChannel& channel, ibv_cq** cq, void** cq_context) noexcept {
+// Waits and takes. A thread may be cancelled while it waits, which unwinds through here and so must not meet a
+// noexcept; what follows is done or not done, never half.
+int wait_and_take(device::EventChannel& channel, device::EventChannel::Record& record,
+                  void (*taken)(const device::EventChannel::Record&)) {
+  std::byte probe{};
+  if (::recv(channel.fd(), &probe, sizeof probe, MSG_PEEK) < 0) return errno;
+  int before = PTHREAD_CANCEL_ENABLE;
+  ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+  const int error = channel.take(record, taken);
+  ::pthread_setcancelstate(before, nullptr);
+  return error;
+}
+
+int take_completion_event(VerbsChannel& channel, ibv_cq** cq, void** cq_context) {
   device::EventChannel::Record record;
-  const int error = channel.machine->take(record, count_completion_event);
+  const int error = wait_and_take(*channel.machine, record, count_completion_event);
   if (error != 0) {
     errno = error;
     return -1;
@@ -100,9 +115,9 @@ int take_completion_event(VerbsChannel& channel, ibv_cq** cq, void** cq_context)
   return 0;
 }
 
-int take_async_event(VerbsContext& context, ibv_async_event& event) noexcept {
+int take_async_event(VerbsContext& context, ibv_async_event& event) {
   device::EventChannel::Record record;
-  const int error = context.machine->async_events().take(record, count_async_event);
+  const int error = wait_and_take(context.machine->async_events(), record, count_async_event);
   if (error != 0) {
     errno = error;
     return -1;

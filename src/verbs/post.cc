@@ -11,9 +11,19 @@ using engine::Sge;
 static_assert(sizeof(Sge) == sizeof(ibv_sge) && offsetof(Sge, address) == offsetof(ibv_sge, addr) &&
               offsetof(Sge, length) == offsetof(ibv_sge, length) && offsetof(Sge, lkey) == offsetof(ibv_sge, lkey));
 
-// A negative count becomes a very large one, which the queue refuses as too many.
+// Whether the list may be looked at. A negative count becomes a very large one.
+bool fits(int count, std::uint32_t room) noexcept {
+  return static_cast<unsigned>(count) <= room;
+}
+
 std::span<const Sge> sges_of(const ibv_sge* list, int count) noexcept {
   return {reinterpret_cast<const Sge*>(list), static_cast<unsigned>(count)};
+}
+
+// A number too large for an opcode is none.
+engine::SendOpcode opcode_of(const ibv_send_wr& request) noexcept {
+  const auto number = static_cast<unsigned>(request.opcode);
+  return static_cast<engine::SendOpcode>(number <= UINT8_MAX ? number : UINT8_MAX);
 }
 
 // Of a union, `ud` is what stands there if the request is a datagram; the engine looks at it for sends only.
@@ -21,7 +31,7 @@ engine::SendRequest to_engine(const ibv_send_wr& request, bool datagram) noexcep
   const bool is_send = request.opcode == IBV_WR_SEND || request.opcode == IBV_WR_SEND_WITH_IMM;
   engine::SendRequest posted;
   posted.wr_id = request.wr_id;
-  posted.opcode = static_cast<engine::SendOpcode>(request.opcode);
+  posted.opcode = opcode_of(request);
   posted.flags = request.send_flags;
   posted.immediate = request.imm_data;
   posted.sges = sges_of(request.sg_list, request.num_sge);
@@ -59,7 +69,10 @@ int post_send(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** bad) noexcept {
   if (!machine.context().alive()) return refuse_child(request, bad);
   const bool datagram = qp->qp_type == IBV_QPT_UD;
   device::QueuePair::SendBatch batch(machine);
-  return post_list(request, bad, [&](const ibv_send_wr& one) { return batch.post(to_engine(one, datagram)); });
+  const std::uint32_t room = machine.capabilities().max_send_sge;
+  return post_list(request, bad, [&](const ibv_send_wr& one) {
+    return fits(one.num_sge, room) ? batch.post(to_engine(one, datagram)) : EINVAL;
+  });
 }
 
 int post_receive(ibv_qp* qp, ibv_recv_wr* request, ibv_recv_wr** bad) noexcept {

@@ -4,11 +4,6 @@
 // library, and the environment that ctest gives it makes `lo` the device.
 #pragma once
 
-#include <infiniband/verbs.h>
-#include <sched.h>
-
-#include <gtest/gtest.h>
-
 #include <array>
 #include <cerrno>
 #include <cstddef>
@@ -18,6 +13,10 @@
 #include <optional>
 #include <string_view>
 #include <vector>
+
+#include <gtest/gtest.h>
+#include <infiniband/verbs.h>
+#include <sched.h>
 
 namespace verbena::abi {
 
@@ -49,9 +48,9 @@ inline Owned<ibv_context> open_first_device() {
 
 // The first used index of the table.
 inline ibv_gid_entry first_gid(ibv_context* context) {
-  ibv_gid_entry entry{};
-  EXPECT_LE(1, ibv_query_gid_table(context, &entry, 1, 0));
-  return entry;
+  std::array<ibv_gid_entry, 64> entries{};
+  EXPECT_LE(1, ibv_query_gid_table(context, entries.data(), entries.size(), 0));
+  return entries[0];
 }
 
 inline ibv_ah_attr address_of(const ibv_gid_entry& gid) {

@@ -45,9 +45,9 @@ struct Outcome {
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 
-class Run {
+class Traffic {
  public:
-  Run(std::uint64_t seed, const Impairment& impairment) : random_(seed), network_(seed + 1, impairment) {
+  Traffic(std::uint64_t seed, const Impairment& impairment) : random_(seed), network_(seed + 1, impairment) {
     for (std::uint8_t number = 1; number <= kNodes; ++number)
       nodes_.push_back(std::make_unique<Node>(number, network_));
   }
@@ -148,7 +148,7 @@ class DatagramsTest : public ::testing::TestWithParam<Weather> {};
 TEST_P(DatagramsTest, ArriveIntactAndAtMostAsOftenAsTheNetworkDeliversThem) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    const Outcome outcome = Run(seed, GetParam().impairment).run(kMessages);
+    const Outcome outcome = Traffic(seed, GetParam().impairment).run(kMessages);
     EXPECT_EQ(outcome.sent, kMessages);
     EXPECT_EQ(outcome.received + outcome.no_receive, outcome.copies) << "delivered, or dropped by name";
     const bool duplicates = GetParam().impairment.duplication > 0;
@@ -158,10 +158,10 @@ TEST_P(DatagramsTest, ArriveIntactAndAtMostAsOftenAsTheNetworkDeliversThem) {
 }
 
 TEST_P(DatagramsTest, TheSameSeedIsTheSameRun) {
-  const Outcome first = Run(42, GetParam().impairment).run(kMessages);
-  const Outcome second = Run(42, GetParam().impairment).run(kMessages);
+  const Outcome first = Traffic(42, GetParam().impairment).run(kMessages);
+  const Outcome second = Traffic(42, GetParam().impairment).run(kMessages);
   EXPECT_EQ(first, second);
-  EXPECT_NE(first, Run(43, GetParam().impairment).run(kMessages));
+  EXPECT_NE(first, Traffic(43, GetParam().impairment).run(kMessages));
 }
 
 INSTANTIATE_TEST_SUITE_P(Weathers, DatagramsTest,

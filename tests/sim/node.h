@@ -21,7 +21,7 @@ class Node {
   static constexpr std::uint32_t kReceives = 16;
 
   Node(std::uint8_t number, Network& network)
-      : host_(number, 512), qp_(host_.config(kQpn + number)), network_(network), number_(number) {
+      : host_(number, 512), qp_(host_.config(kQpn + number)), network_(network) {
     for (const std::size_t index : {std::size_t{1}, std::size_t{2}}) {
       network.connect(host_.gid(index), [this](const Datagram& datagram, Instant now) { on_datagram(datagram, now); });
     }
@@ -96,7 +96,6 @@ class Node {
   engine::testing::Host host_;
   engine::QueuePair qp_;
   Network& network_;
-  std::uint8_t number_;
   std::uint64_t copies_ = 0;
   std::array<std::uint64_t, kDropCount> drops_{};
 };

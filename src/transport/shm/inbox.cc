@@ -17,7 +17,7 @@ std::size_t Inbox::receive(Receiver& receiver, std::size_t budget) noexcept {
   std::size_t count = 0;
   const std::size_t lanes = lanes_.size();
   for (std::size_t i = 0, at = first_; i < lanes && count < budget; ++i) {
-    const std::size_t here = drain(lanes_[at], receiver, budget - count);
+    const std::size_t here = lanes_[at].ring.looks_empty() ? 0 : drain(lanes_[at], receiver, budget - count);
     if (++at == lanes) at = 0;
     if (here != 0) first_ = at;
     count += here;
@@ -27,7 +27,7 @@ std::size_t Inbox::receive(Receiver& receiver, std::size_t budget) noexcept {
 }
 
 std::size_t Inbox::drain(Lane& lane, Receiver& receiver, std::size_t budget) noexcept {
-  if (lane.ring.looks_empty() || lane.broken) return 0;
+  if (lane.broken) return 0;
   std::size_t count = 0;
   host::RingRecord record;
   while (count < budget) {

@@ -13,8 +13,9 @@
 
 #undef ibv_query_port
 
-#define NEED(name, version)                                \
-  __typeof__(&name) p_##name = dlvsym(handle, #name, version); \
+#define NEED(name, version)                                                \
+  __typeof__(&name) p_##name;                                              \
+  *(void**)&p_##name = dlvsym(handle, #name, version); /* as POSIX says */ \
   if (p_##name == NULL) return fail(#name)
 
 static int fail(const char* what) {
