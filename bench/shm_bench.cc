@@ -28,9 +28,10 @@ class NoDrops final : public DropCounter {
 
 class CountingReceiver final : public Receiver {
  public:
-  void on_datagram(const Incoming& datagram) noexcept override {
+  Receipt on_datagram(const Incoming& datagram) noexcept override {
     benchmark::DoNotOptimize(datagram.bytes.data());
     ++count;
+    return Receipt::kTaken;
   }
   std::size_t count = 0;
 };
@@ -153,7 +154,10 @@ BENCHMARK(to_itself);
 class Echo final : public Receiver {
  public:
   Echo(Exchange& exchange, Slot to) : exchange_(exchange), to_(to) {}
-  void on_datagram(const Incoming&) noexcept override { exchange_.send(to_, datagrams_.first(1), {}); }
+  Receipt on_datagram(const Incoming&) noexcept override {
+    exchange_.send(to_, datagrams_.first(1), {});
+    return Receipt::kTaken;
+  }
 
  private:
   Exchange& exchange_;

@@ -220,6 +220,7 @@ Pop RingConsumer::open_record(std::uint64_t word, RingRecord& record) noexcept {
     return broken();
   }
   record = {.envelope = &envelope_, .bytes = {at, size}, .has_icrc = (word & kHasIcrc) != 0};
+  last_ = head_;
   head_ += bytes;
   return Pop::kRecord;
 }

@@ -127,6 +127,8 @@ class RingConsumer {
 
   // The next record, if one is there. kBroken stays so.
   Pop pop(RingRecord& record) noexcept;
+  // The record popped last will be popped again. Requires: a pop() that gave kRecord, and no release() since.
+  void put_back() noexcept { head_ = last_; }
   // Gives the space of all records popped so far back to the producer.
   void release() noexcept;
 
@@ -148,6 +150,7 @@ class RingConsumer {
   std::byte* records_ = nullptr;
   std::uint64_t capacity_ = 0;
   std::uint64_t head_ = 0;      // the record that comes next
+  std::uint64_t last_ = 0;      // the record popped last
   std::uint64_t released_ = 0;  // the tail as last stored
   Envelope envelope_;
   bool has_envelope_ = false;
