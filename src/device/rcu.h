@@ -39,6 +39,7 @@ class RcuReadSection {
 // Waits until every read section begun before has ended. Never from inside one.
 inline void wait_for_readers() noexcept {
   urcu_bp_synchronize_rcu();
+  tell_sanitizer_grace_period_ended();
 }
 
 }  // namespace verbena::device
