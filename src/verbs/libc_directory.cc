@@ -104,7 +104,7 @@ struct dirent* read_own(OwnDirectory& directory) noexcept {
 }  // namespace
 
 VERBENA_EXPORT DIR* opendir(const char* path) {
-  if (!may_be_sysfs_path(path)) return next_opendir.get()(path);
+  if (!may_be_our_path(path)) return next_opendir.get()(path);
   const auto entry = look_up_sysfs(path);
   if (!entry) return next_opendir.get()(path);
   if (entry->node.kind == SysfsNode::Kind::kElsewhere) return next_opendir.get()(entry->node.text.c_str());

@@ -1,7 +1,7 @@
 // open() and fopen() in all their forms, so that programs which read sysfs by path find our devices there. A path that
-// does not begin with /sys/ goes on to libc at the cost of comparing its first letters, with every argument and errno
-// as they were. A relative path and one below a directory descriptor are never ours.
-// Nothing on the way to libc is noexcept: a thread may be cancelled in open(), which unwinds through here.
+// does not begin with /sys/ or /dev/infiniband/ goes on to libc at the cost of comparing its first letters, with every
+// argument and errno as they were. A relative path and one below a directory descriptor are never ours. Nothing on the
+// way to libc is noexcept: a thread may be cancelled in open(), which unwinds through here.
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
@@ -34,7 +34,7 @@ bool takes_mode(int flags) noexcept {
 // `otherwise(path)` opens what is not ours, under the path where it really lies.
 template <class Otherwise>
 int open_or(const char* path, int flags, Otherwise otherwise) {
-  if (!may_be_sysfs_path(path)) return otherwise(path);
+  if (!may_be_our_path(path)) return otherwise(path);
   const auto entry = look_up_sysfs(path);
   if (!entry || entry->of_all_devices) return otherwise(path);
   if (entry->node.kind == SysfsNode::Kind::kElsewhere) return otherwise(entry->node.text.c_str());
@@ -43,7 +43,7 @@ int open_or(const char* path, int flags, Otherwise otherwise) {
 
 template <class Otherwise>
 FILE* fopen_or(const char* path, const char* mode, Otherwise otherwise) {
-  if (!may_be_sysfs_path(path)) return otherwise(path);
+  if (!may_be_our_path(path)) return otherwise(path);
   const auto entry = look_up_sysfs(path);
   if (!entry || entry->of_all_devices) return otherwise(path);
   if (entry->node.kind == SysfsNode::Kind::kElsewhere) return otherwise(entry->node.text.c_str());

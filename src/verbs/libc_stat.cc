@@ -47,7 +47,7 @@ bool kernel_has(const SysfsEntry& entry) noexcept {
 
 template <class Otherwise>
 int stat_or(const char* path, bool follow, struct stat* status, Otherwise otherwise) noexcept {
-  if (!may_be_sysfs_path(path)) return otherwise(path);
+  if (!may_be_our_path(path)) return otherwise(path);
   const auto entry = look_up_sysfs(path);
   if (!entry || kernel_has(*entry)) return otherwise(path);
   const bool as_link = entry->node.is_link && !follow;
@@ -58,11 +58,12 @@ int stat_or(const char* path, bool follow, struct stat* status, Otherwise otherw
 
 template <class Otherwise>
 int access_or(const char* path, int mode, Otherwise otherwise) noexcept {
-  if (!may_be_sysfs_path(path)) return otherwise(path);
+  if (!may_be_our_path(path)) return otherwise(path);
   const auto entry = look_up_sysfs(path);
   if (!entry || kernel_has(*entry)) return otherwise(path);
   if (entry->node.kind == SysfsNode::Kind::kElsewhere) return otherwise(entry->node.text.c_str());
   const bool directory = entry->node.kind == SysfsNode::Kind::kDirectory;
+  if (entry->node.kind == SysfsNode::Kind::kCharacterDevice && (mode & X_OK) == 0) return 0;
   if ((mode & W_OK) == 0 && ((mode & X_OK) == 0 || directory)) return 0;
   errno = EACCES;
   return -1;
@@ -70,7 +71,7 @@ int access_or(const char* path, int mode, Otherwise otherwise) noexcept {
 
 template <class Otherwise>
 ssize_t readlink_or(const char* path, char* buffer, std::size_t size, Otherwise otherwise) noexcept {
-  if (!may_be_sysfs_path(path)) return otherwise(path);
+  if (!may_be_our_path(path)) return otherwise(path);
   const auto entry = look_up_sysfs(path);
   if (!entry || kernel_has(*entry)) return otherwise(path);
   if (!entry->node.is_link) {
@@ -84,7 +85,7 @@ ssize_t readlink_or(const char* path, char* buffer, std::size_t size, Otherwise 
 }
 
 char* real_path(const char* path, char* resolved) noexcept {
-  if (!may_be_sysfs_path(path)) return next_realpath.get()(path, resolved);
+  if (!may_be_our_path(path)) return next_realpath.get()(path, resolved);
   const auto entry = look_up_sysfs(path);
   if (!entry || kernel_has(*entry)) return next_realpath.get()(path, resolved);
   if (entry->node.kind == SysfsNode::Kind::kElsewhere) return next_realpath.get()(entry->node.text.c_str(), resolved);

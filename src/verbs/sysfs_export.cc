@@ -57,7 +57,7 @@ VERBENA_EXPORT const char* ibv_get_sysfs_path(void) {
 }
 
 VERBENA_EXPORT int ibv_read_sysfs_file(const char* directory, const char* file, char* buffer, std::size_t size) {
-  if (may_be_sysfs_path(directory)) {
+  if (may_be_our_path(directory)) {
     std::array<char, kPathRoom> path{};
     std::snprintf(path.data(), path.size(), "%s/%s", directory, file);
     const auto entry = look_up_sysfs(path.data());

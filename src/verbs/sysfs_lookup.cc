@@ -16,6 +16,7 @@ constexpr std::string_view kClassDirectory = "/sys/class/";
 constexpr std::string_view kRealDirectory = "/sys/devices/virtual/infiniband";
 constexpr mode_t kReadable = 0444;
 constexpr mode_t kListable = 0755;
+constexpr mode_t kAccessible = 0666;
 constexpr off_t kSysfsFileSize = 4096;
 
 SysfsEntry all_devices(std::string_view path) {
@@ -33,6 +34,9 @@ std::optional<SysfsEntry> find_entry(std::string_view path) {
   if (split.device.empty()) return all_devices(path);
   const auto device = sysfs_device(split.device);
   if (!device) return std::nullopt;
+  if (split.character_device) {
+    return SysfsEntry{{SysfsNode::Kind::kCharacterDevice, {}, {}, false}, std::string(path), false};
+  }
   auto node = find_node(*device, split.below);
   if (!node) return std::nullopt;
   SysfsEntry entry{std::move(*node), std::string(kRealDirectory) + "/" + device->name, false};
@@ -81,6 +85,10 @@ std::optional<SysfsEntry> look_up_sysfs(const char* path) noexcept {
 }
 
 int open_sysfs_node(const SysfsNode& node, int flags) noexcept {
+  if (node.kind == SysfsNode::Kind::kCharacterDevice) {  // there is no kernel driver behind it
+    errno = ENXIO;
+    return -1;
+  }
   if ((flags & O_ACCMODE) != O_RDONLY) {
     errno = EACCES;
     return -1;
@@ -104,6 +112,8 @@ void fill_sysfs_status(const SysfsNode& node, bool follow, struct stat& status) 
     status.st_mode = S_IFLNK | 0777;
   } else if (node.kind == SysfsNode::Kind::kDirectory) {
     status.st_mode = S_IFDIR | kListable;
+  } else if (node.kind == SysfsNode::Kind::kCharacterDevice) {
+    status.st_mode = S_IFCHR | kAccessible;
   } else {
     status.st_mode = S_IFREG | kReadable;
     status.st_size = kSysfsFileSize;

@@ -19,10 +19,11 @@ struct SysfsEntry {
 };
 
 // Nothing where the path is none of ours, or names nothing: the kernel answers then.
-// Requires: may_be_sysfs_path(path), which keeps every other path off this way.
+// Requires: may_be_our_path(path), which keeps every other path off this way.
 std::optional<SysfsEntry> look_up_sysfs(const char* path) noexcept;
 
-// A descriptor to read the node's text from; -1 with errno EACCES for writing, EISDIR for a directory. Reading an empty
+// A descriptor to read the node's text from; -1 with errno EACCES for writing, EISDIR for a directory,
+// ENXIO for a character device. Reading an empty
 // slot fails with EINVAL.
 int open_sysfs_node(const SysfsNode& node, int flags) noexcept;
 

@@ -175,6 +175,13 @@ std::optional<SysfsNode> find_node(const SysfsDevice& device, std::string_view p
 }
 
 bool split_sysfs_path(std::string_view path, SysfsPath& split) noexcept {
+  split = {};
+  constexpr std::string_view kCharacterDevices = "/dev/infiniband/";
+  if (path.starts_with(kCharacterDevices)) {
+    split.device = path.substr(kCharacterDevices.size());
+    split.character_device = true;
+    return !split.device.empty();
+  }
   // The shorter class name is the beginning of the longer one: what follows it decides.
   constexpr std::array<std::string_view, 3> kClasses{"/sys/class/infiniband", "/sys/class/infiniband_verbs",
                                                      "/sys/devices/virtual/infiniband"};

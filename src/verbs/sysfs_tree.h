@@ -39,10 +39,11 @@ struct SysfsDevice {
 
 struct SysfsNode {
   enum class Kind : std::uint8_t {
-    kFile,       // `text` is its content
-    kEmptySlot,  // a file that exists, and whose read fails with EINVAL: an attribute of an empty GID index
-    kDirectory,  // `entries` are the names in it
-    kElsewhere,  // `text` is the path of the real thing
+    kFile,             // `text` is its content
+    kEmptySlot,        // a file that exists, and whose read fails with EINVAL: an attribute of an empty GID index
+    kDirectory,        // `entries` are the names in it
+    kElsewhere,        // `text` is the path of the real thing
+    kCharacterDevice,  // /dev/infiniband/NAME: it is there and accessible, which is all that programs ask of it
   };
   Kind kind = Kind::kFile;
   std::string text;
@@ -54,21 +55,26 @@ struct SysfsNode {
 // exist.
 std::optional<SysfsNode> find_node(const SysfsDevice& device, std::string_view path);
 
-// Splits "/sys/class/infiniband/NAME/REST" and the other two ways to the same place. False for any other path.
+// Splits "/sys/class/infiniband/NAME/REST", the other two ways to the same place, and "/dev/infiniband/NAME". False for
+// any other path.
 struct SysfsPath {
   std::string_view device;  // empty: the directory of all devices
   std::string_view below;
+  bool character_device = false;
 };
 bool split_sysfs_path(std::string_view path, SysfsPath& split) noexcept;
 
 // Whether a path may be ours. Cheap: every open() of the process asks.
-inline bool may_be_sysfs_path(const char* path) noexcept {
-  constexpr std::string_view kStart = "/sys/";
-  if (path == nullptr) return false;
-  for (const char wanted : kStart) {
-    if (*path++ != wanted) return false;
-  }
-  return true;
+inline bool may_be_our_path(const char* path) noexcept {
+  const auto begins_with = [path](std::string_view start) {
+    const char* at = path;
+    for (const char wanted : start) {
+      if (*at++ != wanted) return false;
+    }
+    return true;
+  };
+  if (path == nullptr || path[0] != '/') return false;
+  return path[1] == 's' ? begins_with("/sys/") : path[1] == 'd' && begins_with("/dev/infiniband/");
 }
 
 }  // namespace verbena::verbs

@@ -107,6 +107,17 @@ TEST(SysfsTree, SplitsThePathsOfAllThreeClasses) {
   EXPECT_EQ("", split.device);
 }
 
+TEST(SysfsTree, TheCharacterDeviceHasTheNameOfTheDevice) {
+  SysfsPath split;
+  ASSERT_TRUE(split_sysfs_path("/dev/infiniband/verbena0", split));
+  EXPECT_TRUE(split.character_device);
+  EXPECT_EQ("verbena0", split.device);
+  EXPECT_FALSE(split_sysfs_path("/dev/infiniband/", split));
+  EXPECT_TRUE(may_be_our_path("/dev/infiniband/verbena0"));
+  EXPECT_FALSE(may_be_our_path("/dev/null"));
+  EXPECT_FALSE(may_be_our_path("/d"));
+}
+
 TEST(SysfsTree, OtherPathsAreNotOurs) {
   SysfsPath split;
   for (const char* path : {"/sys/class/infiniband_mad/umad0", "/sys/class/infinibandx", "/sys/class/net/eth0", "",
@@ -116,11 +127,11 @@ TEST(SysfsTree, OtherPathsAreNotOurs) {
 }
 
 TEST(SysfsTree, TheCheapTestSeesTheBeginningOnly) {
-  EXPECT_TRUE(may_be_sysfs_path("/sys/class/infiniband"));
-  EXPECT_FALSE(may_be_sysfs_path("/sys"));
-  EXPECT_FALSE(may_be_sysfs_path(""));
-  EXPECT_FALSE(may_be_sysfs_path("/s"));
-  EXPECT_FALSE(may_be_sysfs_path(nullptr));
+  EXPECT_TRUE(may_be_our_path("/sys/class/infiniband"));
+  EXPECT_FALSE(may_be_our_path("/sys"));
+  EXPECT_FALSE(may_be_our_path(""));
+  EXPECT_FALSE(may_be_our_path("/s"));
+  EXPECT_FALSE(may_be_our_path(nullptr));
 }
 
 }  // namespace

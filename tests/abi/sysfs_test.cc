@@ -121,6 +121,16 @@ TEST_F(Sysfs, PathsCanBeAskedAbout) {
   EXPECT_EQ(ENOENT, errno);
 }
 
+TEST_F(Sysfs, TheCharacterDeviceIsThereForThoseWhoLook) {
+  const std::string path = std::string("/dev/infiniband/") + context_->device->dev_name;
+  EXPECT_EQ(0, ::access(path.c_str(), R_OK | W_OK));
+  struct stat status {};
+  EXPECT_EQ(0, ::stat(path.c_str(), &status));
+  EXPECT_TRUE(S_ISCHR(status.st_mode));
+  EXPECT_EQ(-1, ::open(path.c_str(), O_RDWR));
+  EXPECT_EQ(ENXIO, errno);
+}
+
 TEST_F(Sysfs, PathsResolve) {
   char* const resolved = ::realpath((kDevice + "/ports/1/").c_str(), nullptr);
   ASSERT_NE(nullptr, resolved);
