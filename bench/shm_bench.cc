@@ -28,9 +28,10 @@ class NoDrops final : public DropCounter {
 
 class CountingReceiver final : public Receiver {
  public:
-  void on_datagram(const Incoming& datagram) noexcept override {
+  Receipt on_datagram(const Incoming& datagram) noexcept override {
     benchmark::DoNotOptimize(datagram.bytes.data());
     ++count;
+    return Receipt::kTaken;
   }
   std::size_t count = 0;
 };
@@ -113,6 +114,7 @@ void push_and_pop(benchmark::State& state) {
   for (auto _ : state) {
     host::RingRecord record;
     producer.push(*one.envelope, one.parts, one.size, false);
+    producer.publish();
     consumer.pop(record);
     benchmark::DoNotOptimize(record.bytes.data());
     consumer.release();
@@ -152,7 +154,10 @@ BENCHMARK(to_itself);
 class Echo final : public Receiver {
  public:
   Echo(Exchange& exchange, Slot to) : exchange_(exchange), to_(to) {}
-  void on_datagram(const Incoming&) noexcept override { exchange_.send(to_, datagrams_.first(1), {}); }
+  Receipt on_datagram(const Incoming&) noexcept override {
+    exchange_.send(to_, datagrams_.first(1), {});
+    return Receipt::kTaken;
+  }
 
  private:
   Exchange& exchange_;

@@ -7,27 +7,29 @@
 #
 # Included after all rooms: a product whose rooms are missing is left out.
 
-# The middleware as one shared library, which lets out what its headers mark VERBENA_API. Its rooms are static
-# libraries that the tool and the tests link as they are.
-set(middleware_rooms)
+# The middleware as one shared library, made of the objects of its rooms. It lets out what its headers mark VERBENA_API.
+# The tool and the tests link the rooms as the static libraries that they are.
+set(middleware_objects)
+set(middleware_needs)
 foreach(room base host rdma ah datagram)
   if(TARGET verbena_${room})
     get_target_property(kind verbena_${room} TYPE)
     if(kind STREQUAL "STATIC_LIBRARY")
-      list(APPEND middleware_rooms verbena_${room})
+      list(APPEND middleware_objects $<TARGET_OBJECTS:verbena_${room}>)
+      get_target_property(needs verbena_${room} LINK_LIBRARIES)
+      list(FILTER needs EXCLUDE REGEX "^verbena(_|::)")
+      list(APPEND middleware_needs ${needs})
     endif()
   endif()
 endforeach()
+list(REMOVE_DUPLICATES middleware_needs)
 
 set(products)
 if(TARGET verbena_ah AND NOT VERBENA_FUZZ)
-  file(WRITE ${PROJECT_BINARY_DIR}/empty.cc "")
-  add_library(libverbena SHARED ${PROJECT_BINARY_DIR}/empty.cc)
+  add_library(libverbena SHARED ${middleware_objects})
   add_library(verbena::verbena ALIAS libverbena)
-  list(JOIN middleware_rooms "," whole)
-  target_link_libraries(libverbena PRIVATE ${middleware_rooms} PkgConfig::ibverbs)
-  # The rooms name each other too; wherever one is named, it is taken whole.
-  set_property(TARGET libverbena PROPERTY LINK_LIBRARY_OVERRIDE "WHOLE_ARCHIVE,${whole}")
+  set_target_properties(libverbena PROPERTIES LINKER_LANGUAGE CXX)
+  target_link_libraries(libverbena PRIVATE ${middleware_needs})
   target_include_directories(libverbena PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                                $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_compile_features(libverbena PUBLIC cxx_std_20)
@@ -73,6 +75,12 @@ endif()
 if(TARGET verbena-cli)
   install(TARGETS verbena-cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT rnic)
 endif()
+foreach(part "runtime libverbena" "development libverbena-dev" "rnic libverbena-rnic")
+  separate_arguments(part)
+  list(GET part 0 component)
+  list(GET part 1 package)
+  install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${package} RENAME copyright COMPONENT ${component})
+endforeach()
 
 # Debian packages ----------------------------------------------------------------------------------------------------
 # Depends is set by hand: dpkg-shlibdeps would run the RNIC's symlinks through the package of the real libibverbs.
@@ -94,7 +102,7 @@ set(cxx_runtime "libc6 (>= 2.36), libstdc++6 (>= 12), libgcc-s1")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME libverbena)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_DEPENDS
-    "${cxx_runtime}, libibverbs1 (>= 44), libnl-3-200, libnl-route-3-200, liburcu8, libfmt9, libspdlog1.10")
+    "${cxx_runtime}, libibverbs1 (>= 44), libnl-3-200, libnl-route-3-200, libfmt9")
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "Managed RDMA address handles and datagrams, over any verbs device")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libverbena-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)

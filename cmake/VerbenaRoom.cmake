@@ -23,6 +23,8 @@ function(verbena_room name)
   if(tests AND NOT VERBENA_FUZZ)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE verbena_${name} ${ROOM_TEST_DEPENDS} GTest::gmock GTest::gtest_main)
+    # What is tested is optimised; the tests themselves only cost the compiler time.
+    target_compile_options(${name}_test PRIVATE $<$<CONFIG:RelWithDebInfo>:-O0>)
     gtest_discover_tests(${name}_test TEST_PREFIX ${name}/ PROPERTIES LABELS "unit;${ROOM_LABELS}" TIMEOUT 120
                          DISCOVERY_TIMEOUT 60)
     if("threads" IN_LIST ROOM_LABELS)

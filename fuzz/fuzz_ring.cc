@@ -83,9 +83,11 @@ void produce(std::span<const std::byte> input) {
     const std::span<const std::byte> part = std::span(payload).first(size % payload.size());
     const Envelope envelope{.source = {}, .destination = {}, .source_port = static_cast<std::uint16_t>(size % 3)};
     producer.push(envelope, {&part, 1}, static_cast<std::uint32_t>(part.size()), (size & 1) != 0);
+    if ((size & 2) != 0) producer.publish();
     std::memcpy(memory.data() + kCacheLine, input.data() + at + 2, sizeof(std::uint64_t));
     producer.take_doorbell();
   }
+  producer.publish();
   producer.count_unread();
 }
 

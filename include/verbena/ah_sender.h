@@ -35,7 +35,8 @@ class VERBENA_API AhSender {
   AhSender& operator=(AhSender&& other) noexcept;
   ~AhSender();
 
-  // The address for the next work request. No lock, no system call, no allocation.
+  // The address for the next work request. No lock, no system call, no allocation. A handle of another directory gives
+  // nullptr.
   ibv_ah* next(const Destination& destination) noexcept;
   ibv_ah* next(const AhHandle& handle) noexcept;
 

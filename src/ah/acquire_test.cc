@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "fake_verbs/ah_world.h"
+#include <fake_verbs/ah_world.h>
 
 namespace verbena::fake {
 namespace {

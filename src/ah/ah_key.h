@@ -42,8 +42,8 @@ struct AhKeyHash {
                                (static_cast<std::uint64_t>(key.source_type) << 56) |
                                (static_cast<std::uint64_t>(key.global) << 60);
     const std::uint64_t gids = std::hash<Gid>{}(key.destination) * 3 + std::hash<Gid>{}(key.source);
-    return static_cast<std::size_t>(
-        fold_multiply(small ^ gids, rest ^ std::hash<const void*>{}(key.domain) ^ 0x9e3779b97f4a7c15ULL));
+    return static_cast<std::size_t>(fold_multiply(small ^ gids ^ 0xa0761d6478bd642fULL,
+                                                  rest ^ std::hash<const void*>{}(key.domain) ^ 0x9e3779b97f4a7c15ULL));
   }
 };
 

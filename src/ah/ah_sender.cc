@@ -27,6 +27,8 @@ ibv_ah* AhSender::next(const Destination& destination) noexcept {
 }
 
 ibv_ah* AhSender::next(const AhHandle& handle) noexcept {
+  if (handle.core_ != core_) [[unlikely]]
+    return nullptr;  // empty, or of another domain
   return queue_->next(*handle.binding_);
 }
 

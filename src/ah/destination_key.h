@@ -64,10 +64,11 @@ inline std::uint64_t hash_of(const DestinationKey& key, std::uint64_t seed) noex
   constexpr std::uint64_t kB = 0xe7037ed1a0b428dbULL;
   constexpr std::uint64_t kC = 0x8ebc6af09c88c6e3ULL;
   constexpr std::uint64_t kD = 0x589965cc75374cc3ULL;
-  const std::uint64_t mixed = fold_multiply(key.words[0] ^ seed, key.words[1] ^ kA) ^
-                              fold_multiply(key.words[2] ^ kB, key.words[3] ^ seed ^ kC) ^
-                              fold_multiply(key.words[4] ^ seed ^ kD, key.words[5] ^ kA);
-  return fold_multiply(mixed ^ seed, kB);
+  // Two factors a field: neither is zero but by accident, whatever the field is.
+  const std::uint64_t mixed = fold_multiply(key.words[0] ^ seed ^ kA, key.words[1] ^ kB) ^
+                              fold_multiply(key.words[2] ^ seed ^ kC, key.words[3] ^ kD) ^
+                              fold_multiply(key.words[4] ^ seed ^ kB, key.words[5] ^ kC);
+  return fold_multiply(mixed ^ kD, kA);  // neighbours differ in a few bits: spread those once more
 }
 
 }  // namespace verbena::ah

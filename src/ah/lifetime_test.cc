@@ -3,7 +3,8 @@
 #include <memory>
 #include <vector>
 
-#include "fake_verbs/ah_world.h"
+#include <fake_verbs/ah_world.h>
+
 #include "verbena/release_failure.h"
 
 namespace verbena::fake {
@@ -26,6 +27,16 @@ TEST_F(Lifetime, ASenderFindsWhatIsReadyAndNothingElse) {
   EXPECT_EQ(stats.misses, 2U);  // the sender's, and the acquisition's
   EXPECT_EQ(stats.in_flight, 2U);
   sender.drained();
+}
+
+TEST_F(Lifetime, ASenderTakesNoHandleOfAnotherDirectory) {
+  AhDirectory directory = make_directory();
+  AhDirectory other = make_directory();
+  AhSender sender = std::move(*directory.make_sender());
+  const AhHandle foreign = *other.acquire(to(2), soon());
+  EXPECT_EQ(sender.next(foreign), nullptr);
+  EXPECT_EQ(sender.next(AhHandle()), nullptr);
+  EXPECT_EQ(sender.position(), 0U);
 }
 
 TEST_F(Lifetime, OneCompletionCoversAllBeforeIt) {

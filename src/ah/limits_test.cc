@@ -1,7 +1,7 @@
 #include <cerrno>
 #include <vector>
 
-#include "fake_verbs/ah_world.h"
+#include <fake_verbs/ah_world.h>
 
 namespace verbena::fake {
 namespace {

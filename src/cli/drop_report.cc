@@ -168,14 +168,16 @@ nlohmann::json drops_to_json(const CounterSurvey& survey) {
   return {{"processes", std::move(processes)}, {"silent", std::move(silent)}};
 }
 
-std::uint64_t total_drops(const CounterSurvey& survey) noexcept {
-  std::uint64_t total = 0;
+std::map<std::string, std::uint64_t> counted_drops(const CounterSurvey& survey) {
+  std::map<std::string, std::uint64_t> drops;
   for (const ProcessCounters& process : survey.processes) {
     for (const auto& block : process.page.blocks) {
-      for (const auto& row : block.rows) total += find_drop(row.name) != nullptr ? row.value : 0;
+      for (const auto& row : block.rows) {
+        if (row.value != 0 && find_drop(row.name) != nullptr) drops[row.name] += row.value;
+      }
     }
   }
-  return total;
+  return drops;
 }
 
 CounterSurvey only_process(const CounterSurvey& survey, std::uint32_t pid) {

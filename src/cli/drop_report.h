@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,8 +33,8 @@ std::string render_drops(const CounterSurvey& survey, const ReportStyle& style, 
 // "counters": {name: count}}]}], "silent": [{"slot", "pid", "reason"}]}. Every row, zero or not.
 nlohmann::json drops_to_json(const CounterSurvey& survey);
 
-// Drops of all processes and devices together.
-std::uint64_t total_drops(const CounterSurvey& survey) noexcept;
+// The drops of all processes and devices together that are not zero, by name.
+std::map<std::string, std::uint64_t> counted_drops(const CounterSurvey& survey);
 
 // Only that process; empty where it is not among them.
 CounterSurvey only_process(const CounterSurvey& survey, std::uint32_t pid);

@@ -1,5 +1,6 @@
 #include "cli/drop_report.h"
 
+#include <map>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -106,8 +107,10 @@ TEST(DropReport, JsonSurvivesNamesThatAreNoText) {
   EXPECT_EQ(json_line(drops_to_json(survey)).find('\n'), std::string::npos);
 }
 
-TEST(DropReport, TotalsDropsOnly) {
-  EXPECT_EQ(total_drops(example(12)), 12U);
+TEST(DropReport, CountsDropsOfAllProcessesThatAreNotZero) {
+  CounterSurvey survey = example(12);
+  survey.processes.push_back(survey.processes[0]);
+  EXPECT_EQ(counted_drops(survey), (std::map<std::string, std::uint64_t>{{"no_receive_request", 24}}));
 }
 
 TEST(DropReport, OneProcessOnly) {

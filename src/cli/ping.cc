@@ -10,10 +10,13 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "cli/clock.h"
 #include "cli/control_channel.h"
+#include "cli/counter_source.h"
 #include "cli/device_settings.h"
+#include "cli/drop_report.h"
 #include "cli/exit_code.h"
 #include "cli/interface.h"
 #include "cli/json_text.h"
@@ -130,6 +133,10 @@ void describe_outcome(PingReport& report, const PingOutcome& outcome, UdEndpoint
   report.ended_by = outcome.ended_by;
   report.cut_short = outcome.cut_short;
   report.directory = endpoint.directory().stats();
+  // A process of this device answers within milliseconds; with other devices there is none to ask.
+  if (const auto survey = survey_counters(200ms)) {
+    report.drops = counted_drops(only_process(*survey, static_cast<std::uint32_t>(::getpid())));
+  }
 }
 
 // From the address of the server to the report.

@@ -51,7 +51,16 @@ std::string render_ping_summary(const PingReport& report) {
   }
   text += fmt::format("rate       {} round trips\n", format_rate(rate_of(report.counts.received, report.elapsed)));
   text += fmt::format("directory  {}\n", render_directory(report.directory));
+  if (!report.drops.empty()) text += fmt::format("dropped    here: {}\n", render_drop_counts(report.drops));
   if (!report.ended_by.empty()) text += fmt::format("ended      {}\n", report.ended_by);
+  return text;
+}
+
+std::string render_drop_counts(const std::map<std::string, std::uint64_t>& drops) {
+  std::string text;
+  for (const auto& [name, count] : drops) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", format_count(count), name);
+  }
   return text;
 }
 
@@ -102,6 +111,7 @@ nlohmann::json ping_to_json(const PingReport& report) {
           {"rate_per_s", rate_of(report.counts.received, report.elapsed)},
           {"round_trip_ns", latency_to_json(report.latency)},
           {"directory", directory_to_json(report.directory)},
+          {"drops", report.drops},
           {"ended_by", report.ended_by}};
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
 
 #include <nlohmann/json_fwd.hpp>
@@ -28,6 +29,7 @@ struct PingReport {
   LatencyDistribution latency{};
   Duration elapsed{0};
   AhStats directory{};
+  std::map<std::string, std::uint64_t> drops{};  // of this process, by name; those that are not zero
 };
 
 // "ping node7: 64 bytes, 1 at a time, verbena0 (eth0) ::ffff:10.0.0.1 -> ::ffff:10.0.0.7" and a line why.
@@ -41,6 +43,8 @@ nlohmann::json ping_to_json(const PingReport& report);
 nlohmann::json latency_to_json(const LatencyDistribution& latency);
 // The counts of a directory that say what it did.
 nlohmann::json directory_to_json(const AhStats& stats);
+// "3 no_receive_request, 14 impair_loss".
+std::string render_drop_counts(const std::map<std::string, std::uint64_t>& drops);
 // "1 address handle created, 1,000 hits, 1 miss, 1 live".
 std::string render_directory(const AhStats& stats);
 

@@ -110,8 +110,9 @@ bool CompletionQueue::push(const Completion& completion) noexcept {
 }
 
 void CompletionQueue::raise_overrun() noexcept {
-  log().error("{}: a completion queue of {} entries was overrun; its queue pairs go to the error state",
-              context_->device().name(), queue_.capacity());
+  log(Severity::kError,
+      fmt::format("{}: a completion queue of {} entries was overrun; its queue pairs go to the error state",
+                  context_->device().name(), queue_.capacity()));
   context_->async_events().push({element_, static_cast<std::uint32_t>(AsyncEvent::kCqError)});
   context_->runtime().report_overrun(*this);
 }

@@ -27,7 +27,7 @@ std::vector<std::unique_ptr<const Device>> make_list() {
   auto netlink = Netlink::open();
   auto network = netlink ? (*netlink)->read() : Result<Network>(tl::make_unexpected(netlink.error()));
   if (!network) {
-    log().error("no devices: {}", network.error().message);
+    log(Severity::kError, fmt::format("no devices: {}", network.error().message));
     return {};
   }
   std::vector<std::string> missing;
@@ -36,8 +36,10 @@ std::vector<std::unique_ptr<const Device>> make_list() {
     devices.push_back(std::make_unique<const Device>(fmt::format("verbena{}", devices.size()), *interface));
   }
   for (const auto& name : missing) {
-    log().error("VERBENA_DEVICES names \"{}\", which is no interface of this network namespace; `ip link` lists them",
-                name);
+    log(Severity::kError,
+        fmt::format(
+            "VERBENA_DEVICES names \"{}\", which is no interface of this network namespace; `ip link` lists them",
+            name));
   }
   return devices;
 }

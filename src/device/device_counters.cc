@@ -15,7 +15,7 @@ void DeviceCounters::count(Drop drop, std::uint64_t how_many) noexcept {
 }
 
 void DeviceCounters::explain(std::string_view sentence) noexcept {
-  log().warn("{}", sentence);
+  log(Severity::kWarning, sentence);
 }
 
 void DeviceCounters::add(Traffic traffic, std::uint64_t how_many) noexcept {

@@ -16,7 +16,7 @@ Result<Settings> read_environment() {
   if (settings) {
     set_log_level(settings->log_level);
   } else {
-    log().error("{}", settings.error().message);
+    log(Severity::kError, settings.error().message);
   }
   return settings;
 }

@@ -17,7 +17,6 @@
 namespace verbena::device {
 namespace {
 
-constexpr std::int64_t kTickNs = 4'000'000;
 constexpr std::int64_t kForEver = -1;
 
 Status add(int epoll, int fd) {
@@ -115,9 +114,11 @@ void Helper::watch() noexcept {
   while (watching_.load(std::memory_order_relaxed) && !stop_.load(std::memory_order_relaxed)) {
     polled_.store(false, std::memory_order_relaxed);
     const Instant begin = now();
-    wait(control_epoll_.get(), kTickNs);
+    const Duration tick = work_.tick();
+    wait(control_epoll_.get(), tick.count());
     work_.serve_control();
-    const bool whole_tick = (now() - begin).count() >= kTickNs;
+    work_.relieve();
+    const bool whole_tick = now() - begin >= tick;
     if (whole_tick && !polled_.load(std::memory_order_relaxed)) watching_.store(false, std::memory_order_relaxed);
   }
 }

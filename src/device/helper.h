@@ -30,6 +30,8 @@ class HelperWork {
   virtual void disarm_doorbells() noexcept = 0;
   virtual bool take_in() noexcept = 0;  // packets and timers; true where there may be more
   virtual std::optional<Instant> next_timeout() noexcept = 0;
+  virtual Duration tick() noexcept = 0;  // how long to look away while the application polls
+  virtual void relieve() noexcept = 0;   // the end of a tick: what cannot wait for the application
 
  protected:
   ~HelperWork() = default;

@@ -9,22 +9,24 @@
 
 namespace verbena::device {
 
-void Inbound::deliver(const transport::Incoming& datagram, Port* through) noexcept {
+transport::Receipt Inbound::deliver(const transport::Incoming& datagram, Port* through) noexcept {
   Arrival arrival{.datagram = datagram, .packet = {}, .udp_payload_size = datagram.bytes.size(), .port = through};
   if (!datagram.has_icrc) arrival.udp_payload_size += wire::kIcrcSize;
-  if (tap_ != nullptr) record(arrival);
   Drop drop = check(arrival);
   if (drop == Drop::kNone) {
     const Qpn destination = arrival.packet.bth.destination_qpn;
     if (destination.is_multicast()) {
       drop = deliver_group(arrival, through);
-    } else if (exchange_.owns(destination.slot())) {
-      drop = deliver_unicast(arrival, through);
-    } else {
+    } else if (!exchange_.owns(destination.slot())) {
       drop = hand_over(arrival);
+    } else if (deliver_unicast(arrival, through, drop) == transport::Receipt::kLater) {
+      held_back_ = true;
+      return transport::Receipt::kLater;
     }
   }
+  if (tap_ != nullptr) record(arrival);
   if (drop != Drop::kNone) (arrival.port == nullptr ? host_counters_ : arrival.port->counters()).count(drop);
+  return transport::Receipt::kTaken;
 }
 
 Drop Inbound::check(Arrival& arrival) const noexcept {
@@ -37,15 +39,29 @@ Drop Inbound::check(Arrival& arrival) const noexcept {
   return icrc.is_good() ? Drop::kNone : Drop::kIcrcMismatch;
 }
 
-Drop Inbound::deliver_unicast(Arrival& arrival, const Port* through) noexcept {
+QueuePair* Inbound::find(Arrival& arrival, const Port* through, Drop& drop) noexcept {
   auto* queue_pair = queue_pairs_.find(arrival.packet.bth.destination_qpn);
-  if (queue_pair == nullptr) return Drop::kUnknownQpn;
+  if (queue_pair == nullptr) {
+    drop = Drop::kUnknownQpn;
+    return nullptr;
+  }
   Port& port = queue_pair->port();
   const bool ours =
       through == nullptr ? port.snapshot().gids.contains(arrival.datagram.envelope.destination) : through == &port;
-  if (!ours) return Drop::kUnknownDestination;
+  if (!ours) {
+    drop = Drop::kUnknownDestination;
+    return nullptr;
+  }
   arrival.port = &port;
-  return queue_pair->receive(arrival.packet, arrival.datagram.envelope, arrival.udp_payload_size);
+  return queue_pair;
+}
+
+transport::Receipt Inbound::deliver_unicast(Arrival& arrival, const Port* through, Drop& drop) noexcept {
+  auto* queue_pair = find(arrival, through, drop);
+  if (queue_pair == nullptr) return transport::Receipt::kTaken;
+  if (patient_ && queue_pair->would_rather_wait(now())) return transport::Receipt::kLater;
+  drop = queue_pair->receive(arrival.packet, arrival.datagram.envelope, arrival.udp_payload_size);
+  return transport::Receipt::kTaken;
 }
 
 Drop Inbound::deliver_group(Arrival& arrival, const Port* through) noexcept {

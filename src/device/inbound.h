@@ -5,7 +5,11 @@
 //                       └──> our slot? ───> the queue pair
 //                       └──> other slot ──> the exchange (UDP brought it to the wrong process)
 //
-// Thread-safety: any thread inside an RCU read section.
+// A datagram that finds no posted receive is lost, as on hardware. But while the helper thread takes packets in because
+// the application has not come to it (patient), it waits in its ring or socket for a moment: the application may only
+// be waiting for a processor.
+//
+// Thread-safety: one thread at a time, inside an RCU read section.
 // Ownership:     keeps references to parts of the runtime.
 #pragma once
 
@@ -31,9 +35,18 @@ class Inbound final : public transport::Receiver {
       : exchange_(exchange), queue_pairs_(queue_pairs), groups_(groups), host_counters_(host_counters), tap_(tap) {}
 
   // From shared memory.
-  void on_datagram(const transport::Incoming& datagram) noexcept override { deliver(datagram, nullptr); }
+  transport::Receipt on_datagram(const transport::Incoming& datagram) noexcept override {
+    return deliver(datagram, nullptr);
+  }
   // From a UDP port of `through`.
-  void deliver(const transport::Incoming& datagram, Port* through) noexcept;
+  transport::Receipt deliver(const transport::Incoming& datagram, Port* through) noexcept;
+
+  void set_patient(bool patient) noexcept {
+    patient_ = patient;
+    held_back_ = false;
+  }
+  // Whether something was left where it was since the last set_patient().
+  bool held_back() const noexcept { return held_back_; }
 
  private:
   struct Arrival {
@@ -44,7 +57,8 @@ class Inbound final : public transport::Receiver {
   };
 
   Drop check(Arrival& arrival) const noexcept;
-  Drop deliver_unicast(Arrival& arrival, const Port* through) noexcept;
+  QueuePair* find(Arrival& arrival, const Port* through, Drop& drop) noexcept;
+  transport::Receipt deliver_unicast(Arrival& arrival, const Port* through, Drop& drop) noexcept;
   Drop deliver_group(Arrival& arrival, const Port* through) noexcept;
   Drop hand_over(const Arrival& arrival) noexcept;
   void record(const Arrival& arrival) noexcept;
@@ -54,13 +68,17 @@ class Inbound final : public transport::Receiver {
   const std::atomic<const engine::MulticastTable*>& groups_;
   DeviceCounters& host_counters_;
   transport::Tap* const tap_;
+  bool patient_ = false;
+  bool held_back_ = false;
 };
 
 // Gives the datagrams of one port's UDP to the common inbound path, with their port.
 class PortReceiver final : public transport::Receiver {
  public:
   PortReceiver(Inbound& inbound, Port& port) noexcept : inbound_(inbound), port_(port) {}
-  void on_datagram(const transport::Incoming& datagram) noexcept override { inbound_.deliver(datagram, &port_); }
+  transport::Receipt on_datagram(const transport::Incoming& datagram) noexcept override {
+    return inbound_.deliver(datagram, &port_);
+  }
 
  private:
   Inbound& inbound_;

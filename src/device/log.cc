@@ -1,3 +1,4 @@
+// The one file that includes the logging library: its headers cost seconds of every build.
 #include "device/log.h"
 
 #include <cerrno>
@@ -5,10 +6,12 @@
 #include <string>
 
 #include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
 
 namespace verbena::device {
+namespace {
 
-spdlog::logger& log() noexcept {
+spdlog::logger& logger() noexcept {
   static auto& logger = *[] {
     auto* made = new spdlog::logger("verbena", std::make_shared<spdlog::sinks::stderr_sink_mt>());  // outlives exit()
     made->set_pattern("verbena[%P] %l: %v");
@@ -18,13 +21,33 @@ spdlog::logger& log() noexcept {
   return logger;
 }
 
+spdlog::level::level_enum level_of(Severity severity) noexcept {
+  switch (severity) {
+    case Severity::kDebug:
+      return spdlog::level::debug;
+    case Severity::kInfo:
+      return spdlog::level::info;
+    case Severity::kWarning:
+      return spdlog::level::warn;
+    case Severity::kError:
+      return spdlog::level::err;
+  }
+  return spdlog::level::err;
+}
+
+}  // namespace
+
+void log(Severity severity, std::string_view sentence) noexcept {
+  logger().log(level_of(severity), spdlog::string_view_t(sentence.data(), sentence.size()));
+}
+
 void set_log_level(std::string_view level) noexcept {
   const std::string name(level == "error" ? "err" : level == "warn" ? "warning" : level);
-  log().set_level(spdlog::level::from_str(name));
+  logger().set_level(spdlog::level::from_str(name));
 }
 
 int report(const Error& error) noexcept {
-  log().info("{}", error.message);
+  log(Severity::kInfo, error.message);
   return error.system_errno != 0 ? error.system_errno : EINVAL;
 }
 

@@ -6,13 +6,14 @@
 
 #include <string_view>
 
-#include <spdlog/spdlog.h>
-
 #include "verbena/result.h"
 
 namespace verbena::device {
 
-spdlog::logger& log() noexcept;
+enum class Severity { kDebug, kInfo, kWarning, kError };
+
+// One sentence, on a line of its own.
+void log(Severity severity, std::string_view sentence) noexcept;
 
 // `level`: one of those of VERBENA_LOG.
 void set_log_level(std::string_view level) noexcept;

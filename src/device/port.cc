@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "device/log.h"
 #include "device/rcu.h"
 #include "wire/mtu.h"
@@ -80,7 +82,7 @@ Port::Change Port::follow(const Interface* interface, Status& refusal) {
 bool Port::open_udp(const Gid& address, Status& refusal) {
   auto opened = transport::UdpPort::open({.address = address, .interface_index = device_.interface_index()}, counters_);
   if (!opened) {
-    log().warn("{}: {}", device_.name(), opened.error().message);
+    log(Severity::kWarning, fmt::format("{}: {}", device_.name(), opened.error().message));
     refusal = tl::make_unexpected(opened.error());
     return false;
   }
@@ -115,7 +117,7 @@ void Port::leave(const Gid& group) {
   const auto found = groups_.find(group);
   if (found == groups_.end()) return;
   if (found->second != nullptr && !found->second->leave(group)) {
-    log().debug("{}: leaving {} failed", device_.name(), to_string(group));
+    log(Severity::kDebug, fmt::format("{}: leaving {} failed", device_.name(), to_string(group)));
   }
   groups_.erase(found);
 }

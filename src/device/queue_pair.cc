@@ -246,6 +246,17 @@ std::optional<Instant> QueuePair::send_due() noexcept {
 
 // --- receiving
 
+bool QueuePair::would_rather_wait(Instant now) noexcept {
+  constexpr Duration kPatience = std::chrono::milliseconds(20);
+  const std::lock_guard guard(receive_lock_);
+  if (engine_.has_receive()) {
+    dry_since_.reset();
+    return false;
+  }
+  if (!dry_since_) dry_since_ = now;
+  return now - *dry_since_ < kPatience;
+}
+
 Drop QueuePair::receive(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size) noexcept {
   Drop drop;
   {

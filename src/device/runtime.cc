@@ -25,6 +25,8 @@ constexpr std::size_t kHelperBudget = 256;
 constexpr unsigned kPollsBetweenUdp = 64;
 constexpr unsigned kUdpHeat = 256;
 constexpr unsigned kPollsToYield = 256;
+constexpr Duration kLongTick = std::chrono::milliseconds(4);
+constexpr Duration kShortTick = std::chrono::microseconds(500);
 
 std::mutex& current_mutex() {
   static auto& mutex = *new std::mutex;
@@ -129,7 +131,7 @@ Status Runtime::follow_network() {
   network_ = std::move(*network);
   publish_routes();
   for (const auto& [port, receiver] : ports_) {
-    if (auto followed = follow(*port); !followed) log().debug("{}", followed.error().message);
+    if (auto followed = follow(*port); !followed) log(Severity::kDebug, followed.error().message);
   }
   return {};
 }
@@ -158,7 +160,7 @@ void Runtime::publish_routes() {
       const bool known =
           std::any_of(before.begin(), before.end(), [&](auto& inlet) { return inlet.udp_port == udp_port; });
       if (known) continue;
-      if (auto added = helper_.add_packets(udp_port->fd()); !added) log().error("{}", added.error().message);
+      if (auto added = helper_.add_packets(udp_port->fd()); !added) log(Severity::kError, added.error().message);
     }
   }
   const std::unique_ptr<const Routes> old_routes(routes_.exchange(routes.release(), std::memory_order_acq_rel));
@@ -248,24 +250,26 @@ void Runtime::on_empty_poll(std::size_t budget) noexcept {
   if (++polls % kPollsToYield == 0) sched_yield();
   helper_.on_empty_poll();
   if (!receiving_.try_lock()) return;
-  receive(budget, false);
+  receive(budget, false, false);
   receiving_.unlock();
   run_timers();
 }
 
-std::size_t Runtime::receive(std::size_t budget, bool all_inlets) noexcept {
+std::size_t Runtime::receive(std::size_t budget, bool all_inlets, bool patient) noexcept {
   const RcuReadSection section;
+  inbound_->set_patient(patient);
   std::size_t count = exchange_->receive(*inbound_, budget);
-  if (!all_inlets && udp_heat_ == 0 && polls_to_udp_-- != 0) return count;
+  const unsigned heat = udp_heat_.load(std::memory_order_relaxed);
+  if (!all_inlets && heat == 0 && polls_to_udp_-- != 0) return count;
   polls_to_udp_ = kPollsBetweenUdp;
   std::size_t by_udp = 0;
   for (const auto& [udp_port, receiver] : *inlets_.load(std::memory_order_acquire)) {
     by_udp += udp_port->receive(*receiver, budget);
   }
   if (by_udp > 0) {
-    udp_heat_ = kUdpHeat;
-  } else if (udp_heat_ > 0) {
-    --udp_heat_;
+    udp_heat_.store(kUdpHeat, std::memory_order_relaxed);
+  } else if (heat > 0) {
+    udp_heat_.store(heat - 1, std::memory_order_relaxed);
   }
   return count + by_udp;
 }
@@ -284,15 +288,27 @@ bool Runtime::take_in() noexcept {
   std::size_t count = 0;
   {
     const std::lock_guard guard(receiving_);
-    count = receive(kHelperBudget, true);
+    count = receive(kHelperBudget, true, true);
+    held_back_ = inbound_->held_back();
   }
   run_timers();
   return count > 0;
 }
 
+Duration Runtime::tick() noexcept {
+  // A socket holds few packets: while UDP is in use, look after it if the polling thread has lost its processor.
+  return udp_heat_.load(std::memory_order_relaxed) > 0 ? kShortTick : kLongTick;
+}
+
+void Runtime::relieve() noexcept {
+  if (udp_heat_.load(std::memory_order_relaxed) == 0 || !receiving_.try_lock()) return;
+  receive(kHelperBudget, true, true);
+  receiving_.unlock();
+}
+
 bool Runtime::arm_doorbells() noexcept {
   const std::lock_guard guard(receiving_);
-  return exchange_->arm_doorbells();
+  return exchange_->arm_doorbells() || held_back_;  // held back: next_timeout() says when to look again
 }
 
 void Runtime::disarm_doorbells() noexcept {
@@ -304,11 +320,12 @@ std::optional<Instant> Runtime::next_timeout() noexcept {
   // A full ring empties when its reader says so, and nobody tells: look again soon.
   constexpr Duration kRetry{50'000};
   std::optional<Instant> first;
-  if (impair_ != nullptr) first = impair_->next_timeout();
-  if (!pending_.empty()) {
-    const Instant due = pending_.next_timeout().value_or(now() + kRetry);
-    if (!first || due < *first) first = due;
-  }
+  const auto consider = [&first](std::optional<Instant> due) {
+    if (due && (!first || *due < *first)) first = due;
+  };
+  if (impair_ != nullptr) consider(impair_->next_timeout());
+  if (!pending_.empty()) consider(pending_.next_timeout().value_or(now() + kRetry));
+  if (held_back_) consider(now() + kRetry);
   return first;
 }
 
@@ -316,7 +333,7 @@ void Runtime::serve_control() noexcept {
   exchange_->serve();
   if (netlink_->drain()) {
     const std::lock_guard guard(control_);
-    if (auto followed = follow_network(); !followed) log().error("{}", followed.error().message);
+    if (auto followed = follow_network(); !followed) log(Severity::kError, followed.error().message);
   }
   fail_overrun_queues();
 }

@@ -101,9 +101,12 @@ class Runtime final : private HelperWork {
   bool arm_doorbells() noexcept override;
   void disarm_doorbells() noexcept override;
   bool take_in() noexcept override;
+  Duration tick() noexcept override;
+  void relieve() noexcept override;
   std::optional<Instant> next_timeout() noexcept override;
 
-  std::size_t receive(std::size_t budget, bool all_inlets) noexcept;
+  // Requires: receiving_
+  std::size_t receive(std::size_t budget, bool all_inlets, bool patient) noexcept;
   void run_timers() noexcept;
   Status follow_network();    // Requires: control_
   Status follow(Port& port);  // Requires: control_
@@ -137,8 +140,9 @@ class Runtime final : private HelperWork {
 
   // Receiving: one thread at a time.
   SpinLock receiving_;
-  unsigned polls_to_udp_ = 0;  // empty polls until UDP is looked at again
-  unsigned udp_heat_ = 0;      // above 0: UDP brought something lately; look every time
+  unsigned polls_to_udp_ = 0;          // empty polls until UDP is looked at again
+  std::atomic<unsigned> udp_heat_{0};  // above 0: UDP brought something lately; look every time. Relaxed: a hint
+  bool held_back_ = false;             // the helper left packets where they were, for want of receives
 
   std::mutex failing_mutex_;               // held while queue pairs are failed; never under a queue pair's lock
   std::mutex overrun_mutex_;               // innermost

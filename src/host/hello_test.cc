@@ -39,7 +39,7 @@ TEST(Hello, TakesWhatALaterVersionAppends) {
 }
 
 TEST(Hello, RefusesAnotherMagicVersionKindOrSlot) {
-  for (const std::size_t at : {0, 3, 4, 5, 6, 7, 12, 13, 14}) {
+  for (const std::size_t at : {0U, 3U, 4U, 5U, 6U, 7U, 12U, 13U, 14U}) {
     auto message = encode(kExample);
     message[at] = std::byte{0x55};
     EXPECT_FALSE(decode_hello(message)) << at;

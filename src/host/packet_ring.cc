@@ -27,8 +27,9 @@ constexpr std::uint64_t kKnownBits = kSizeMask | kPublished | kHasIcrc | kSameEn
 constexpr unsigned kSequenceShift = 32;
 static_assert(kMaxRingCapacity - 1 <= kSizeMask);
 
-// How far behind the newest record the first words of lines are kept at zero. Enough for two small datagrams.
-constexpr std::uint64_t kClearAhead = 4 * kCacheLine;
+// How far behind the newest record the first words of lines are kept at zero: enough for eight small datagrams, so that
+// their lines have come back from the consumer's cache by then.
+constexpr std::uint64_t kClearAhead = 16 * kCacheLine;
 
 static_assert(sizeof(Envelope) == kEnvelopeBytes && std::is_trivially_copyable_v<Envelope>);
 static_assert(std::atomic_ref<std::uint64_t>::is_always_lock_free &&
@@ -101,14 +102,28 @@ bool RingProducer::make_room(std::uint64_t bytes) noexcept {
   return needed <= tail_ + capacity_ || needed <= consumed() + capacity_;
 }
 
-void RingProducer::publish(std::uint64_t word, std::uint64_t bytes) noexcept {
+// The words behind the first that is not published can be stored at once: nobody gets to them before that one.
+void RingProducer::append(std::uint64_t word, std::uint64_t bytes) noexcept {
   const std::uint64_t next = head_ + bytes;
   if (cleared_ <= next) {
     word64(place(next)).store(0, std::memory_order_relaxed);  // seen by whoever sees the word below
     cleared_ = next + kCacheLine;
   }
-  word64(place(head_)).store(word | kPublished | sequence_of(head_), std::memory_order_release);  // pairs with pop()
+  word |= kPublished | sequence_of(head_);
+  if (unpublished_ == nullptr) {
+    unpublished_ = place(head_);
+    unpublished_word_ = word;
+  } else {
+    word64(place(head_)).store(word, std::memory_order_relaxed);
+  }
   head_ = next;
+}
+
+void RingProducer::publish() noexcept {
+  if (unpublished_ == nullptr) return;
+  word64(unpublished_).store(unpublished_word_, std::memory_order_release);  // pairs with pop()
+  unpublished_ = nullptr;
+  clear_ahead();
 }
 
 void RingProducer::clear_ahead() noexcept {
@@ -125,7 +140,7 @@ Push RingProducer::push(const Envelope& envelope, std::span<const std::span<cons
   const std::uint64_t to_end = capacity_ - (head_ & (capacity_ - 1));
   const std::uint64_t filler = bytes > to_end ? to_end : 0;
   if (!make_room(filler + bytes)) return broken_ ? Push::kBroken : Push::kFull;
-  if (filler != 0) publish(kFiller, filler);
+  if (filler != 0) append(kFiller, filler);
   std::byte* at = place(head_) + kWordBytes;
   if (!same) {
     std::memcpy(at, &envelope, kEnvelopeBytes);
@@ -138,8 +153,7 @@ Push RingProducer::push(const Envelope& envelope, std::span<const std::span<cons
     std::memcpy(at, part.data(), part.size());
     at += part.size();
   }
-  publish(word, bytes);
-  clear_ahead();
+  append(word, bytes);
   return Push::kStored;
 }
 
@@ -206,6 +220,7 @@ Pop RingConsumer::open_record(std::uint64_t word, RingRecord& record) noexcept {
     return broken();
   }
   record = {.envelope = &envelope_, .bytes = {at, size}, .has_icrc = (word & kHasIcrc) != 0};
+  last_ = head_;
   head_ += bytes;
   return Pop::kRecord;
 }

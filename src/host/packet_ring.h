@@ -14,7 +14,9 @@
 // release: the consumer polls *it*, so that one cache line brings the news and a small datagram together; there is no
 // head to read. That needs the word after the newest record to be zero. The producer keeps the first word of the
 // next few lines at zero; as it does so after publishing, the lines are its own again by the time it needs them.
-// Where a record does not fit before the end of the ring, a filler record leads to the beginning.
+// A batch is written from its second word on and shown by storing its first, so that the line which the consumer polls
+// changes hands once a batch. Where a record does not fit before the end of the ring, a filler record leads to the
+// beginning.
 //
 // The producer learns of free space from `tail`, which it reads only when what it knew is used up. The consumer
 // stores it once a batch.
@@ -71,31 +73,37 @@ class RingProducer {
   // Requires: format_ring(memory), and nothing pushed yet.
   explicit RingProducer(std::span<std::byte> memory) noexcept;
 
-  // Copies one datagram (the concatenation of `parts`, `size` bytes) into the ring and publishes it.
+  // Copies one datagram (the concatenation of `parts`, `size` bytes) into the ring. The consumer sees it no sooner than
+  // publish(), so that a batch disturbs the line which the consumer polls only once.
   Push push(const Envelope& envelope, std::span<const std::span<const std::byte>> parts, std::uint32_t size,
             bool has_icrc) noexcept;
 
-  // Whether the consumer must be woken for what was pushed since the last call; ask once a batch.
+  // Shows the consumer all that was pushed.
+  void publish() noexcept;
+
+  // Whether the consumer must be woken for what was published since the last call; ask once a batch.
   bool take_doorbell() noexcept;
 
   // Bytes the consumer has taken so far, read afresh: it moves on while the consumer lives.
   std::uint64_t consumed() noexcept;
 
-  // How many datagrams were pushed and not yet given back by the consumer. Walks the ring: for the end of a ring.
+  // How many datagrams were published and not yet given back by the consumer. Walks the ring: for the end of a ring.
   std::uint64_t count_unread() noexcept;
 
  private:
   bool make_room(std::uint64_t bytes) noexcept;
-  void publish(std::uint64_t word, std::uint64_t record_bytes) noexcept;
+  void append(std::uint64_t word, std::uint64_t record_bytes) noexcept;
   void clear_ahead() noexcept;
   std::byte* place(std::uint64_t position) const noexcept;
 
   std::byte* header_ = nullptr;
   std::byte* records_ = nullptr;
   std::uint64_t capacity_ = 0;
-  std::uint64_t head_ = 0;     // where the next record goes
-  std::uint64_t tail_ = 0;     // the consumer's tail as last read
-  std::uint64_t cleared_ = 0;  // the first word of each line in [head_, cleared_) is zero
+  std::uint64_t head_ = 0;            // where the next record goes
+  std::uint64_t tail_ = 0;            // the consumer's tail as last read
+  std::uint64_t cleared_ = 0;         // the first word of each line in [head_, cleared_) is zero
+  std::byte* unpublished_ = nullptr;  // the place of the first record that is not published
+  std::uint64_t unpublished_word_ = 0;
   Envelope last_envelope_;
   bool has_last_envelope_ = false;
   bool broken_ = false;
@@ -119,6 +127,8 @@ class RingConsumer {
 
   // The next record, if one is there. kBroken stays so.
   Pop pop(RingRecord& record) noexcept;
+  // The record popped last will be popped again. Requires: a pop() that gave kRecord, and no release() since.
+  void put_back() noexcept { head_ = last_; }
   // Gives the space of all records popped so far back to the producer.
   void release() noexcept;
 
@@ -140,6 +150,7 @@ class RingConsumer {
   std::byte* records_ = nullptr;
   std::uint64_t capacity_ = 0;
   std::uint64_t head_ = 0;      // the record that comes next
+  std::uint64_t last_ = 0;      // the record popped last
   std::uint64_t released_ = 0;  // the tail as last stored
   Envelope envelope_;
   bool has_envelope_ = false;

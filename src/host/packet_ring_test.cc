@@ -44,7 +44,9 @@ Bytes pattern(std::size_t size, std::uint32_t seed) {
 Push push(RingProducer& producer, const Bytes& bytes, std::uint16_t port = 1, bool has_icrc = false) {
   const auto half = bytes.size() / 2;
   const std::span<const std::byte> parts[] = {std::span(bytes).first(half), {}, std::span(bytes).subspan(half)};
-  return producer.push(envelope_of(port), parts, static_cast<std::uint32_t>(bytes.size()), has_icrc);
+  const auto result = producer.push(envelope_of(port), parts, static_cast<std::uint32_t>(bytes.size()), has_icrc);
+  producer.publish();
+  return result;
 }
 
 struct Pair {
@@ -56,8 +58,9 @@ struct Pair {
 };
 
 TEST(PacketRing, HasPowersOfTwoForCapacities) {
-  for (const std::uint64_t good : {4096, 8192, 1 << 18, 1 << 24}) EXPECT_TRUE(is_ring_capacity(good)) << good;
-  for (const std::uint64_t bad : {0, 1, 64, 2048, 4097, 12288, 1 << 25}) EXPECT_FALSE(is_ring_capacity(bad)) << bad;
+  for (const std::uint64_t good : {4096U, 8192U, 1U << 18, 1U << 24}) EXPECT_TRUE(is_ring_capacity(good)) << good;
+  for (const std::uint64_t bad : {0U, 1U, 64U, 2048U, 4097U, 12288U, 1U << 25})
+    EXPECT_FALSE(is_ring_capacity(bad)) << bad;
   EXPECT_FALSE(is_ring_capacity(std::uint64_t{1} << 40));
 }
 
@@ -94,6 +97,30 @@ TEST(PacketRing, HandsOverEnvelopeBytesAndFlagInOrder) {
   }
   RingRecord record;
   EXPECT_EQ(ring.consumer.pop(record), Pop::kEmpty);
+}
+
+TEST(PacketRing, ShowsABatchOnlyWhenItIsPublished) {
+  Pair ring;
+  RingRecord record;
+  const auto envelope = envelope_of(1);
+  const auto bytes = pattern(700, 1);
+  const std::span<const std::byte> part(bytes);
+  for (int lap = 0; lap < 50; ++lap) {
+    for (int i = 0; i < 4; ++i) {
+      ASSERT_EQ(ring.producer.push(envelope, {&part, 1}, 700, false), Push::kStored);
+      ASSERT_EQ(ring.consumer.pop(record), Pop::kEmpty);
+    }
+    EXPECT_TRUE(ring.consumer.arm());
+    ring.producer.publish();
+    EXPECT_TRUE(ring.producer.take_doorbell());
+    for (int i = 0; i < 4; ++i) {
+      ASSERT_EQ(ring.consumer.pop(record), Pop::kRecord);
+      ASSERT_EQ(Bytes(record.bytes.begin(), record.bytes.end()), bytes);
+    }
+    ring.producer.publish();
+    ASSERT_EQ(ring.consumer.pop(record), Pop::kEmpty);
+    ring.consumer.release();
+  }
 }
 
 TEST(PacketRing, PutsA64ByteDatagramIntoTwoLines) {

@@ -21,11 +21,10 @@ constexpr std::size_t round_up(std::size_t value, std::size_t to) {
 }
 
 std::shared_ptr<std::byte[]> allocate_pages(std::size_t bytes) {
-  const std::align_val_t alignment{kPage};
-  auto* memory = static_cast<std::byte*>(::operator new[](bytes, alignment, std::nothrow));
+  auto* memory = static_cast<std::byte*>(::operator new[](bytes, std::align_val_t{kPage}, std::nothrow));
   if (memory == nullptr) return {};
   std::memset(memory, 0, bytes);
-  return {memory, [alignment](std::byte* at) { ::operator delete[](at, alignment); }};
+  return {memory, [](std::byte* at) { ::operator delete[](at, std::align_val_t{kPage}); }};
 }
 
 }  // namespace

@@ -58,9 +58,14 @@ class Sender {
   virtual SendResult send(std::span<const Outgoing> batch, Instant now) noexcept = 0;
 };
 
+enum class Receipt : std::uint8_t {
+  kTaken,
+  kLater,  // nobody has room now: the transport keeps it, and offers it again first
+};
+
 class Receiver {
  public:
-  virtual void on_datagram(const Incoming& datagram) noexcept = 0;
+  virtual Receipt on_datagram(const Incoming& datagram) noexcept = 0;
 
  protected:
   ~Receiver() = default;

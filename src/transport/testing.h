@@ -83,8 +83,10 @@ struct Received {
 
 class Recorder final : public Receiver {
  public:
-  void on_datagram(const Incoming& datagram) noexcept override {
+  Receipt on_datagram(const Incoming& datagram) noexcept override {
+    if (full) return Receipt::kLater;
     all.push_back({datagram.envelope, Bytes(datagram.bytes.begin(), datagram.bytes.end()), datagram.has_icrc});
+    return Receipt::kTaken;
   }
   std::vector<std::string> texts() const {
     std::vector<std::string> result;
@@ -92,6 +94,7 @@ class Recorder final : public Receiver {
     return result;
   }
   std::vector<Received> all;
+  bool full = false;  // takes nothing
 };
 
 class Drops final : public DropCounter {

@@ -86,12 +86,12 @@ def test_the_port_follows_the_link_and_traffic_comes_back(hosts, user):
     members = traffic(hosts, user)
     watcher = Watcher(left, user)
     left.sysctl("net.ipv6.conf.veth0.keep_addr_on_down=1")
-    assert "ACTIVE" in watcher.table()[1]
+    assert watcher.table()[1] == "active"
     left.ip("link", "set", "veth0", "down")
-    eventually(lambda: "ACTIVE" not in watcher.table()[1], 10, "the port is down")
+    eventually(lambda: watcher.table()[1] != "active", 10, "the port is down")
     assert any("port error" in line for line in watcher.events()), watcher.events()
     left.ip("link", "set", "veth0", "up")
-    eventually(lambda: "ACTIVE" in watcher.table()[1], 10, "the port is up again")
+    eventually(lambda: watcher.table()[1] == "active", 10, "the port is up again")
     assert any("port active" in line for line in watcher.events()), watcher.events()
     still_flows(members)
     finish(members)

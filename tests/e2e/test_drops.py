@@ -2,7 +2,10 @@
 
 import json
 
+import pytest
+
 from harness import mesh
+from harness.build import ONE_USER
 from harness.process import eventually
 
 
@@ -27,6 +30,7 @@ def test_a_process_that_has_ended(host, user):
     assert first.stop()["bad_completions"] == 0
 
 
+@pytest.mark.skipif(ONE_USER, reason="needs two users; run as root")
 def test_every_row_is_there_and_only_of_ones_own_processes(host):
     # Two users cannot share UDP port 4791 of one address, so one of them does without.
     mine = mesh.start([host], "nobody", {}, [])

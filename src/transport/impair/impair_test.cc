@@ -88,6 +88,7 @@ TEST(Impair, DecidesTheSameWhateverTheTimeAndTheSizeOfBatches) {
   Impaired one("loss=10%,seed=3");
   Impaired two("loss=10%,seed=3");
   std::vector<std::string> texts;
+  texts.reserve(300);
   for (int i = 0; i < 300; ++i) texts.push_back("datagram " + std::to_string(i));
   one.send(0, 300, {77});
   EXPECT_EQ(two.impair.send(Batch(texts).get(), {1'000'000}).taken, 300U);

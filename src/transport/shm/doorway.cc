@@ -13,6 +13,7 @@ Doorway::~Doorway() {
 }
 
 Result<Slot> Doorway::claim(std::uint32_t offset) {
+  const std::lock_guard lock(mutex_);
   for (unsigned attempt = 0; attempt < host::kSlotCount; ++attempt) {
     const Slot slot = host::slot_to_try(offset, attempt);
     auto listener = listen_on_slot(slot, forks_);
@@ -34,9 +35,14 @@ void Doorway::set_counter_page(int fd, std::size_t bytes) noexcept {
   counter_bytes_ = bytes;
 }
 
+int Doorway::listener(std::uint64_t id) noexcept {
+  const std::lock_guard lock(mutex_);
+  return id < listeners_.size() ? listeners_[id].get() : -1;
+}
+
 void Doorway::on_listener(std::uint64_t id) noexcept {
-  if (id >= listeners_.size()) return;
-  while (auto socket = accept_connection(listeners_[id].get(), forks_)) {
+  const int fd = listener(id);
+  while (auto socket = accept_connection(fd, forks_)) {
     if (connections_.size() >= kMaxConnections) continue;
     const auto user = peer_user(socket->get());
     if (!user || (*user != ::geteuid() && *user != 0)) continue;

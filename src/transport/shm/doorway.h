@@ -21,7 +21,7 @@
 
 namespace verbena::transport {
 
-// Thread-safety: take_news() and has_news(): any thread. All else: one thread at a time.
+// Thread-safety: claim(), take_news() and has_news(): any thread. All else: one thread at a time.
 class Doorway {
  public:
   // More connections than this at once are closed as they come: each slot has one to each other, and there are 255.
@@ -52,6 +52,7 @@ class Doorway {
     int fd() const noexcept { return inbound ? inbound->connection() : socket.get(); }
   };
 
+  int listener(std::uint64_t id) noexcept;
   bool admit(Connection& connection, ReceivedHello received);
   bool answer(const Connection& connection) const;
   void close(std::uint64_t id);
@@ -62,11 +63,11 @@ class Doorway {
   bool explained_ = false;
   int counter_fd_ = -1;
   std::size_t counter_bytes_ = 0;
-  std::vector<Fd> listeners_;
   std::uint64_t last_id_ = 0;
   std::unordered_map<std::uint64_t, Connection> connections_;
 
-  std::mutex mutex_;  // guards arrivals_
+  std::mutex mutex_;  // guards listeners_ and arrivals_
+  std::vector<Fd> listeners_;
   std::vector<std::shared_ptr<Inbound>> arrivals_;
   std::atomic<bool> news_{false};
 };

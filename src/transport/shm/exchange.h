@@ -44,9 +44,9 @@ struct ExchangeResult {
   Reach reach = Reach::kShared;
 };
 
-// Thread-safety: send() and slot getters: any thread. receive(), arm_doorbells(), disarm_doorbells(): one thread at a
-//                time. serve(): one thread at a time, which may be another. claim_another(), set_counter_page(): with
-//                serve().
+// Thread-safety: send(), reach(), claim_another() and slot getters: any thread. receive(), arm_doorbells(),
+//                disarm_doorbells(): one thread at a time. serve(): one thread at a time, which may be another.
+//                set_counter_page(): before the first serve().
 // Ownership:     keeps the DropCounter by reference.
 // Errors:        kPeerStalled, kPeerGone and kDatagramTooLong are counted; where nothing was taken, the caller counts.
 class Exchange {

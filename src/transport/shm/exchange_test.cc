@@ -12,7 +12,6 @@ namespace verbena::transport {
 namespace {
 
 using testing::Batch;
-using testing::Child;
 using testing::Drops;
 using ::testing::ElementsAre;
 using testing::Recorder;
@@ -125,10 +124,11 @@ TEST(Exchange, LetsAReceiverAnswerFromWithin) {
   class Echo final : public Receiver {
    public:
     Echo(Exchange& exchange, Slot to) : exchange_(exchange), to_(to) {}
-    void on_datagram(const Incoming& datagram) noexcept override {
+    Receipt on_datagram(const Incoming& datagram) noexcept override {
       Batch batch;
       batch.add(datagram.envelope, {datagram.bytes.begin(), datagram.bytes.end()});
       exchange_.send(to_, batch.get(), {});
+      return Receipt::kTaken;
     }
 
    private:

@@ -34,8 +34,12 @@ std::size_t Inbox::drain(Lane& lane, Receiver& receiver, std::size_t budget) noe
     const auto pop = lane.ring.pop(record);
     if (pop == host::Pop::kBroken) on_broken(lane);
     if (pop != host::Pop::kRecord) break;
+    const Incoming datagram{.envelope = *record.envelope, .bytes = record.bytes, .has_icrc = record.has_icrc};
+    if (receiver.on_datagram(datagram) == Receipt::kLater) {
+      lane.ring.put_back();
+      break;
+    }
     ++count;
-    receiver.on_datagram({.envelope = *record.envelope, .bytes = record.bytes, .has_icrc = record.has_icrc});
   }
   lane.ring.release();
   return count;

@@ -40,6 +40,7 @@ RingSender::Outcome RingSender::send(std::span<const Outgoing> batch, Instant no
     }
     ++outcome.sent.taken;
   }
+  ring_.publish();
   if (stored != 0 && ring_.take_doorbell()) ring_doorbell(doorbell_);
   return outcome;
 }

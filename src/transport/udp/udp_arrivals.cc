@@ -69,26 +69,21 @@ UdpArrivals::UdpArrivals(DropCounter& drops) : drops_(drops), arena_(std::make_u
 
 UdpArrivals::~UdpArrivals() = default;
 
-void UdpArrivals::hand_over(std::size_t index, Receiver& receiver, std::uint32_t& overflows) noexcept {
+Receipt UdpArrivals::hand_over(std::size_t index, Receiver& receiver) noexcept {
   msghdr& message = arena_->headers[index].msg_hdr;
-  auto details = read_control(message);
-  if (details.has_overflows && details.overflows != overflows) {
-    drops_.count(Drop::kSocketOverflow, details.overflows - overflows);
-    overflows = details.overflows;
-  }
   if ((message.msg_flags & MSG_TRUNC) != 0) {
     drops_.count(Drop::kPayloadTooLong);
-    return;
+    return Receipt::kTaken;
   }
+  auto details = read_control(message);
   details.envelope.source = arena_->addresses[index].gid();
   details.envelope.source_port = arena_->addresses[index].port();
-  receiver.on_datagram({.envelope = details.envelope,
-                        .bytes = {arena_->bytes[index].data(), arena_->headers[index].msg_len},
-                        .has_icrc = true});
+  return receiver.on_datagram({.envelope = details.envelope,
+                               .bytes = {arena_->bytes[index].data(), arena_->headers[index].msg_len},
+                               .has_icrc = true});
 }
 
-std::size_t UdpArrivals::take(int socket, Receiver& receiver, std::size_t budget, std::uint32_t& overflows) noexcept {
-  const std::size_t run = std::min(budget, kRun);
+void UdpArrivals::read(int socket, std::size_t run, std::uint32_t& overflows) noexcept {
   for (std::size_t i = 0; i < run; ++i) {
     msghdr& message = arena_->headers[i].msg_hdr;
     message.msg_name = arena_->addresses[i].get();
@@ -100,9 +95,26 @@ std::size_t UdpArrivals::take(int socket, Receiver& receiver, std::size_t budget
     message.msg_flags = 0;
   }
   const int count = ::recvmmsg(socket, arena_->headers.data(), static_cast<unsigned>(run), MSG_DONTWAIT, nullptr);
-  if (count <= 0) return 0;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) hand_over(i, receiver, overflows);
-  return static_cast<std::size_t>(count);
+  first_ = 0;
+  left_ = count < 0 ? 0 : static_cast<std::size_t>(count);
+  if (left_ == 0) return;
+  const auto last = read_control(arena_->headers[left_ - 1].msg_hdr);  // the kernel's count only grows
+  if (last.has_overflows && last.overflows != overflows) {
+    drops_.count(Drop::kSocketOverflow, last.overflows - overflows);
+    overflows = last.overflows;
+  }
+}
+
+std::size_t UdpArrivals::take(int socket, Receiver& receiver, std::size_t budget, std::uint32_t& overflows) noexcept {
+  const std::size_t run = std::min(budget, kRun);
+  if (left_ == 0) read(socket, run, overflows);
+  std::size_t taken = 0;
+  while (left_ != 0 && taken < run && hand_over(first_, receiver) == Receipt::kTaken) {
+    ++first_;
+    --left_;
+    ++taken;
+  }
+  return taken;
 }
 
 }  // namespace verbena::transport

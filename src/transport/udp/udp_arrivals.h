@@ -22,17 +22,22 @@ class UdpArrivals {
   UdpArrivals(const UdpArrivals&) = delete;
   UdpArrivals& operator=(const UdpArrivals&) = delete;
 
-  // Hands up to min(budget, kRun) datagrams of `socket` to `receiver`; returns how many came. `overflows` is what the
-  // kernel said last about this socket's lost datagrams; the difference is counted.
+  // Hands up to min(budget, kRun) datagrams to `receiver`, those first that it had no room for, then those of `socket`;
+  // returns how many it took. `overflows` is what the kernel said last about this socket's lost datagrams; the
+  // difference is counted.
   std::size_t take(int socket, Receiver& receiver, std::size_t budget, std::uint32_t& overflows) noexcept;
 
  private:
   struct Arena;
 
-  void hand_over(std::size_t index, Receiver& receiver, std::uint32_t& overflows) noexcept;
+  void read(int socket, std::size_t run, std::uint32_t& overflows) noexcept;
+  Receipt hand_over(std::size_t index, Receiver& receiver) noexcept;
 
   DropCounter& drops_;
   std::unique_ptr<Arena> arena_;
+  // What was read and not yet taken.
+  std::size_t first_ = 0;
+  std::size_t left_ = 0;
 };
 
 }  // namespace verbena::transport

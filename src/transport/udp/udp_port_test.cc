@@ -344,6 +344,7 @@ TEST(UdpPort, GivesEveryProcessThatJoinedACopyTheSenderToo) {
   for (const auto& [interface, address, group, other_group] : multicast_cases()) {
     SCOPED_TRACE(group);
     std::vector<std::unique_ptr<UdpPort>> ports;
+    ports.reserve(3);
     for (int i = 0; i < 3; ++i) ports.push_back(open_port(drops, address, interface));
     for (int i = 0; i < 2; ++i) ASSERT_TRUE(ports[static_cast<std::size_t>(i)]->join(gid(group)));
     const auto envelope = between(*ports[0], group, ports[0]->reserve_source_port(0xC777));

@@ -6,6 +6,8 @@ import shutil
 import subprocess
 
 NOBODY = 65534
+# In a user namespace of one user there is nobody else to be.
+ONE_USER = os.environ.get("VERBENA_E2E_USERS") == "one"
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--"]
 
 
@@ -16,8 +18,7 @@ class Build:
         self.tree = pathlib.Path(tree)
         self.source = pathlib.Path(__file__).resolve().parent.parent
         self.sanitizers = os.environ.get("VERBENA_SANITIZE", "")
-        one_user = os.environ.get("VERBENA_E2E_USERS") == "one"
-        if not one_user and not self._readable_by_all():
+        if not ONE_USER and not self._readable_by_all():
             copy = pathlib.Path(scratch) / "tree"
             for folder in ("bin", "lib", "e2e"):
                 shutil.copytree(self.tree / folder, copy / folder, symlinks=True,

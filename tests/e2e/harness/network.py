@@ -13,7 +13,7 @@ import re
 import shlex
 import subprocess
 
-from .build import AS_NOBODY
+from .build import AS_NOBODY, ONE_USER
 from .process import Failed, Process, eventually
 
 _numbers = itertools.count()
@@ -49,7 +49,7 @@ class Host:
     def start(self, argv, user="root", env=None, tool=("run", "--")):
         """Starts a program behind `verbena run --` (`tool`: other words before it, or None for the program itself)."""
         words = ["ip", "netns", "exec", self.namespace]
-        if user == "nobody":
+        if user == "nobody" and not ONE_USER:
             words += AS_NOBODY
         words += ["env", *(f"{name}={value}" for name, value in {**self.build.environment(), **(env or {})}.items())]
         if tool is not None:

@@ -14,7 +14,7 @@ import sys
 import time
 
 import pyverbs.enums as e
-from pyverbs.addr import AH, AHAttr, GID, GRH, GlobalRoute
+from pyverbs.addr import AH, AHAttr, GID, GlobalRoute
 from pyverbs.cq import CQ
 from pyverbs.device import Context, get_device_list
 from pyverbs.mr import MR
@@ -52,10 +52,9 @@ class Endpoint:
         self.cq = CQ(self.context, 4 * COUNT)
         self.mr = MR(self.pd, SLOT * (COUNT + 1), e.IBV_ACCESS_LOCAL_WRITE)
         init = QPInitAttr(qp_type=e.IBV_QPT_UD, scq=self.cq, rcq=self.cq, cap=QPCap(COUNT, COUNT, 1, 1, 0), sq_sig_all=1)
-        self.qp = QP(self.pd, init, QPAttr(port_num=1))
         attributes = QPAttr(port_num=1)
         attributes.qkey = QKEY
-        self.qp.to_rts(attributes)
+        self.qp = QP(self.pd, init, attributes)  # which takes it to RTS
         for slot in range(COUNT):
             self.post_receive(slot)
         self.gid = self.context.query_gid(1, gid_index).gid
@@ -96,7 +95,7 @@ class Endpoint:
         grh = ctypes.string_at(address, GRH_BYTES)
         assert completion.wc_flags & e.IBV_WC_GRH, "no GRH"
         check_network_header(grh)
-        return AH(self.pd, wc=completion, grh=as_grh(grh), port_num=1)
+        return AH(self.pd, wc=completion, grh=address, port_num=1)
 
     def handle_to(self, gid):
         route = GlobalRoute(dgid=GID(gid), sgid_index=self.gid_index)
@@ -127,13 +126,6 @@ def check_network_header(grh):
     while total >> 16:
         total = (total & 0xffff) + (total >> 16)
     assert total == 0xffff, "the checksum of the IPv4 header is wrong"
-
-
-def as_grh(raw):
-    """A pyverbs GRH of 40 bytes; it keeps the fields in the byte order in which they stand in memory."""
-    version, payload, following, hops = struct.unpack("=IHBB", raw[:8])
-    source, destination = (GID(ipaddress.IPv6Address(raw[at:at + 16]).exploded) for at in (8, 24))
-    return GRH(source, destination, version, payload, following, hops)
 
 
 def server(endpoint, mgid):
