@@ -5,10 +5,10 @@
 #include <utility>
 
 #include <poll.h>
-#include <sched.h>
 
 #include "cli/clock.h"
 #include "cli/ping_datagram.h"
+#include "cli/spin_budget.h"
 #include "cli/stop_signal.h"
 #include "verbena/deadline.h"
 
@@ -17,9 +17,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kPolite = 10us;           // without an answer, before it lets others run: the server may need the
-                                             // processor
-constexpr Duration kSpin = 500us;            // without an answer, before it sleeps
 constexpr Duration kLongestSleep = 50ms;     // so that a stop signal and the server's end are noticed
 constexpr Duration kControlInterval = 20ms;  // between two looks at the control channel
 
@@ -59,6 +56,7 @@ class Run {
   Instant last_reply_;
   Instant last_control_;
   bool stopping_ = false;
+  SpinBudget spin_;
 };
 
 Status Run::send_one() {
@@ -80,6 +78,10 @@ Status Run::send_what_is_due(Instant time) {
 }
 
 Status Run::book_replies(std::span<const Arrival> arrivals, Instant time) {
+  if (!arrivals.empty()) {
+    spin_.on_wait(time - last_reply_);
+    last_reply_ = time;
+  }
   for (const Arrival& arrival : arrivals) {
     const std::span<const std::byte> payload = endpoint_.received(arrival);
     const auto header = read_ping(payload);
@@ -87,7 +89,6 @@ Status Run::book_replies(std::span<const Arrival> arrivals, Instant time) {
       book().on_reply(header->sequence, payload.size() == plan_.size && is_intact(payload), time);
     }
     if (Status status = endpoint_.repost(arrival); !status) return status;
-    last_reply_ = time;
   }
   return {};
 }
@@ -133,8 +134,7 @@ Result<PingOutcome> Run::until_end(ProgressBar& progress) {
     }
     book().on_time(time);
     progress.update(book().counts().sent - book().outstanding(), time);
-    if (time - last_reply_ > kPolite) ::sched_yield();
-    if (time - last_reply_ > kSpin) {
+    if (time - last_reply_ > spin_.limit()) {
       if (Status status = sleep(time); !status) return tl::make_unexpected(status.error());
     }
   }

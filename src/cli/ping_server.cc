@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sched.h>
 
 #include "cli/clock.h"
 #include "cli/figures.h"
@@ -18,8 +17,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kPolite = 10us;  // without a datagram, before it lets others run: clients may need the processor
-constexpr Duration kSpin = 200us;   // without a datagram, before it sleeps
 constexpr Duration kControlInterval = 10ms;  // between two looks at the control channels while datagrams come
 constexpr auto kAddressPatience = 200ms;     // for the address of a client's first reply
 constexpr auto kLinePatience = 1s;
@@ -176,6 +173,7 @@ Status PingServer::sleep() {
 
 Status PingServer::run(bool once) {
   Instant last_datagram = now();
+  Instant awake_since = last_datagram;  // or since the last datagram
   Instant last_control;
   bool had_client = !clients_.empty();
   while (!stop_requested()) {
@@ -183,22 +181,20 @@ Status PingServer::run(bool once) {
     if (!arrivals) return tl::make_unexpected(arrivals.error());
     const Instant time = now();
     if (!arrivals->empty()) {
-      last_datagram = time;
+      spin_.on_wait(time - last_datagram);
+      last_datagram = awake_since = time;
       if (Status status = serve_datagrams(*arrivals); !status) return status;
     }
-    const bool idle = time - last_datagram > kSpin;
+    const bool idle = time - awake_since > spin_.limit();
     if (idle || time - last_control > kControlInterval) {
       last_control = time;
       serve_control();
       had_client = had_client || !clients_.empty();
       if (once && had_client && clients_.empty()) return {};
     }
-    if (!idle) {
-      if (time - last_datagram > kPolite) ::sched_yield();
-      continue;
-    }
+    if (!idle) continue;
     if (Status status = sleep(); !status) return status;
-    last_datagram = now();
+    awake_since = now();
   }
   return {};
 }

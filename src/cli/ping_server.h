@@ -16,6 +16,7 @@
 #include "cli/control_channel.h"
 #include "cli/descriptor.h"
 #include "cli/session_hello.h"
+#include "cli/spin_budget.h"
 #include "cli/ud_endpoint.h"
 #include "verbena/ah_handle.h"
 #include "verbena/result.h"
@@ -73,6 +74,7 @@ class PingServer {
   std::map<std::uint32_t, Client> clients_;
   std::uint32_t next_client_ = 1;
   std::uint64_t answered_ = 0;
+  SpinBudget spin_;
 };
 
 }  // namespace verbena::cli
