@@ -48,6 +48,7 @@ struct Entry {
   GidEntry source;
   ibv_ah_attr attributes{};
   std::string explanation;
+  std::uint64_t begun_all = 0;  // Core's Epoch::all when its creation began
   std::int64_t created_ns = 0;
   std::int64_t active_ns = 0;     // when a scan last saw that it had been used
   std::uint64_t seen_stamps = 0;  // the sum of all stamps at that scan

@@ -192,7 +192,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::size_t unwell_ = 0;    // bindings with failures
   Epoch epoch_;
   bool revalidate_queued_ = false;
-  bool revalidate_all_ = false;  // what the queued one is to do
+  std::uint64_t revalidate_before_ = 0;  // the queued one makes anew what was begun before this Epoch::all
   bool closed_ = false;
   bool device_gone_ = false;
   Counts counts_;

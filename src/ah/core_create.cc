@@ -150,6 +150,7 @@ void Core::on_created(Binding& binding, Entry& entry, Epoch begun) {
   const Lock lock(mutex_);
   entry.state = EntryState::kReady;
   entry.created_ns = entry.active_ns = now_ns();
+  entry.begun_all = begun.all;
   const bool in_doubt = begun.any != epoch_.any;
   for (Binding* claimant : take_claimants(binding, entry)) {
     if (closed_ || device_gone_) {

@@ -57,7 +57,7 @@ void Core::doubt(bool all) {
   ++epoch_.any;
   if (all) {
     ++epoch_.all;
-    revalidate_all_ = true;
+    revalidate_before_ = epoch_.all;
   }
   queue_revalidate();
 }
@@ -70,11 +70,11 @@ void Core::queue_revalidate() {
 
 // Run by the pool: reads the table, which is a call into the device.
 void Core::revalidate() {
-  bool all = false;
+  std::uint64_t before = 0;
   {
     const Lock lock(mutex_);
     revalidate_queued_ = false;
-    all = std::exchange(revalidate_all_, false);
+    before = std::exchange(revalidate_before_, 0);
   }
   const Result<GidEntries> table = gids_.entries();
   const Lock lock(mutex_);
@@ -91,7 +91,7 @@ void Core::revalidate() {
     }
     if (!table) present = true;  // nothing is known: try to make it anew, and keep it until then
     entry->source_gone = !present;
-    if (all || !in_place) refresh(*entry);
+    if (entry->begun_all < before || !in_place) refresh(*entry);
   }
   table_.for_each([&](Binding& binding) {
     if (binding.entry.load(std::memory_order_relaxed) != nullptr || binding.failures == 0) return;

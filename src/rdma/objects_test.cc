@@ -50,6 +50,8 @@ TEST_F(Objects, AnUnknownDeviceIsNotFoundAndTheOthersAreNamed) {
 }
 
 TEST_F(Objects, TheFirstUsableDeviceHasAnActivePortWithAnAddress) {
+  domain = ProtectionDomain();
+  context = Context();
   fake::reset();
   fake::Port down = port_with("10.0.0.1");
   down.state = IBV_PORT_DOWN;

@@ -246,7 +246,7 @@ ibv_pd* ibv_alloc_pd(ibv_context* raw) {
     errno = error;
     return nullptr;
   }
-  auto* domain = new Domain;
+  Domain* domain = state().domains.emplace_back(std::make_unique<Domain>()).get();
   domain->raw.context = raw;
   ++state().live.domains;
   return &domain->raw;
@@ -256,7 +256,6 @@ int ibv_dealloc_pd(ibv_pd* raw) {
   const std::lock_guard lock(state().mutex);
   if (of(raw)->users != 0) return EBUSY;
   --state().live.domains;
-  delete of(raw);
   return 0;
 }
 

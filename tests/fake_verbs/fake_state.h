@@ -76,6 +76,7 @@ struct State {
   std::mutex mutex;
   std::vector<std::unique_ptr<Device>> devices;
   std::vector<std::unique_ptr<Address>> addresses;  // destroyed ones too
+  std::vector<std::unique_ptr<Domain>> domains;     // as well: a test may leave one behind on purpose
   std::set<Context*> contexts;
   CreateHook create_hook;
   std::function<void(ibv_cq*)> arm_hook;

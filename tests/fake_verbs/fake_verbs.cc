@@ -44,6 +44,7 @@ void reset() {
   const std::lock_guard lock(s.mutex);
   s.devices.clear();
   s.addresses.clear();
+  s.domains.clear();
   s.contexts.clear();
   s.create_hook = {};
   s.arm_hook = {};
