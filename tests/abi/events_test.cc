@@ -141,6 +141,8 @@ TEST_F(Events, DestroyingWaitsForTheAcknowledgement) {
   EXPECT_TRUE(destroyed);
 }
 
+// The address sanitizer takes the stack that a cancelled thread leaves for damaged.
+#ifndef __SANITIZE_ADDRESS__
 TEST_F(Events, AThreadThatWaitsCanBeCancelled) {
   struct Waiter {
     ibv_comp_channel* channel;
@@ -172,6 +174,7 @@ TEST_F(Events, AThreadThatWaitsCanBeCancelled) {
     EXPECT_EQ(PTHREAD_CANCELED, result);
   }
 }
+#endif
 
 TEST_F(Events, EventsThatNobodyTookGoWithTheQueue) {
   ASSERT_EQ(0, post_receive(qp_.get(), 1));
