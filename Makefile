@@ -73,7 +73,7 @@ help:
 	@echo 'make test-quick  the tests of the inner loop'
 	@echo 'make build       build/release/bin/verbena and the libraries'
 	@echo 'make bench       the benchmarks, ratios side by side'
-	@echo 'make lint        format, layers, headers, generated documents, clang-tidy on what changed'
+	@echo 'make lint        format, layers, headers, names in documents, clang-tidy on what changed'
 	@echo 'make format      clang-format on the tree'
 	@echo 'make fuzz        each fuzz target for FUZZ_RUNS executions ($(FUZZ_RUNS))'
 	@echo 'make soak        long runs under traffic, faults and restarts for SOAK_SECONDS ($(SOAK_SECONDS))'

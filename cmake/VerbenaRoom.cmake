@@ -25,10 +25,23 @@ function(verbena_room name)
     target_link_libraries(${name}_test PRIVATE verbena_${name} ${ROOM_TEST_DEPENDS} GTest::gmock GTest::gtest_main)
     # What is tested is optimised; the tests themselves only cost the compiler time.
     target_compile_options(${name}_test PRIVATE $<$<CONFIG:RelWithDebInfo>:-O0>)
-    gtest_discover_tests(${name}_test TEST_PREFIX ${name}/ PROPERTIES LABELS "unit;${ROOM_LABELS}" TIMEOUT 120
-                         DISCOVERY_TIMEOUT 60)
-    if("threads" IN_LIST ROOM_LABELS)
-      set_property(GLOBAL APPEND PROPERTY VERBENA_THREAD_TESTS ${name}_test)
-    endif()
+    gtest_discover_tests(${name}_test TEST_PREFIX ${name}/ PROPERTIES TIMEOUT 120 DISCOVERY_TIMEOUT 60)
+    verbena_label_tests(${name}_test unit ${ROOM_LABELS})
+  endif()
+endfunction()
+
+# verbena_label_tests(PROGRAM label...)
+#
+# gtest_discover_tests() takes one label and no more: where it finds the tests, a list falls apart. This runs behind it.
+# `threads` also puts the program among those that the target thread-tests builds.
+function(verbena_label_tests program)
+  set(script ${CMAKE_CURRENT_BINARY_DIR}/${program}_labels.cmake)
+  file(WRITE ${script} "foreach(test IN LISTS ${program}_TESTS)
+  set_tests_properties(\"\${test}\" PROPERTIES LABELS \"${ARGN}\")
+endforeach()
+")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${script})
+  if("threads" IN_LIST ARGN)
+    set_property(GLOBAL APPEND PROPERTY VERBENA_THREAD_TESTS ${program})
   endif()
 endfunction()

@@ -112,7 +112,7 @@ bool CompletionQueue::push(const Completion& completion) noexcept {
 void CompletionQueue::raise_overrun() noexcept {
   log(Severity::kError,
       fmt::format("{}: a completion queue of {} entries was overrun; its queue pairs go to the error state",
-                  context_->device().name(), queue_.capacity()));
+                  context_->device().name(), capacity()));
   context_->async_events().push({element_, static_cast<std::uint32_t>(AsyncEvent::kCqError)});
   context_->runtime().report_overrun(*this);
 }
@@ -123,12 +123,9 @@ void CompletionQueue::attach(QueuePair& queue_pair) {
   users_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void CompletionQueue::detach(QueuePair& queue_pair) noexcept {
+void CompletionQueue::forget(QueuePair& queue_pair) noexcept {
   const std::lock_guard guard(attached_mutex_);
-  const auto found = std::find(attached_.begin(), attached_.end(), &queue_pair);
-  if (found == attached_.end()) return;
-  attached_.erase(found);
-  users_.fetch_sub(1, std::memory_order_relaxed);
+  std::erase(attached_, &queue_pair);
 }
 
 void CompletionQueue::remove_of(Qpn qpn) noexcept {

@@ -13,8 +13,8 @@
 
 #include "device/context.h"
 #include "device/event_channel.h"
-#include "device/spin_lock.h"
 #include "engine/completion_queue.h"
+#include "transport/spin_lock.h"
 
 namespace verbena::device {
 
@@ -42,7 +42,8 @@ class CompletionQueue final : public engine::CompletionSink {
   Status resize(std::uint32_t capacity);
 
   // EBUSY while queue pairs are attached: then it must not be destroyed.
-  bool in_use() const noexcept { return users_.load(std::memory_order_relaxed) != 0; }
+  // Acquire: partner of the release in release_use(), so that a queue that is no longer in use may be destroyed.
+  bool in_use() const noexcept { return users_.load(std::memory_order_acquire) != 0; }
   // Throws away the events of it that nobody has taken.
   void purge_events() noexcept;
 
@@ -50,7 +51,8 @@ class CompletionQueue final : public engine::CompletionSink {
 
   // For queue pairs.
   void attach(QueuePair& queue_pair);
-  void detach(QueuePair& queue_pair) noexcept;
+  void forget(QueuePair& queue_pair) noexcept;  // fail_queue_pairs() no longer reaches it
+  void release_use() noexcept { users_.fetch_sub(1, std::memory_order_release); }
   void remove_of(Qpn qpn) noexcept;
   void fail_queue_pairs() noexcept;
 
@@ -63,7 +65,7 @@ class CompletionQueue final : public engine::CompletionSink {
   const std::uint64_t element_;
   const std::uint32_t handle_;
 
-  mutable SpinLock lock_;
+  mutable transport::SpinLock lock_;
   engine::CompletionQueue queue_;        // guarded by lock_
   std::atomic<bool> maybe_full_{false};  // something was pushed since the last empty poll; release with lock_
 

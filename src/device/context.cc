@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "device/log.h"
 #include "device/queue_pair.h"
@@ -36,9 +38,15 @@ engine::Limits limits_of_device() noexcept {
 
 Result<std::shared_ptr<Context>> Context::open(const Device& device) {
   auto runtime = Runtime::acquire();
-  if (!runtime) return tl::make_unexpected(runtime.error());
+  if (!runtime) {
+    log(Severity::kError, runtime.error().message);
+    return tl::make_unexpected(runtime.error());
+  }
   auto port = (*runtime)->open_port(device);
-  if (!port) return tl::make_unexpected(port.error());
+  if (!port) {
+    log(Severity::kError, fmt::format("{}: {}", device.name(), port.error().message));
+    return tl::make_unexpected(port.error());
+  }
   auto events = EventChannel::open(EventChannel::Form::kAsync);
   if (!events) return tl::make_unexpected(events.error());
   return std::shared_ptr<Context>(new Context(std::move(*runtime), **port, std::move(*events)));
@@ -63,6 +71,7 @@ void Context::close() noexcept {
   const std::lock_guard guard(mutex_);
   if (std::exchange(closed_, true)) return;
   for (auto* queue_pair : queue_pairs_) queue_pair->disconnect();
+  if (!queue_pairs_.empty()) wait_for_readers();
   queue_pairs_.clear();
 }
 
@@ -78,9 +87,12 @@ void Context::on_mtu(std::uint32_t bytes) noexcept {
 int Context::refuse_child() noexcept {
   static std::atomic<bool> said{false};
   if (!said.exchange(true)) {
-    log(Severity::kError,
-        "this process is the child of a fork and uses an RDMA device that its parent opened; refused. Open the device "
-        "again here with ibv_open_device()");
+    // Not by the log: another thread of the parent may have held its lock.
+    constexpr std::string_view kSentence =
+        "verbena: this process is the child of a fork and uses an RDMA device that its parent opened; refused. Open "
+        "the "
+        "device again here with ibv_open_device()\n";
+    [[maybe_unused]] const auto written = write(STDERR_FILENO, kSentence.data(), kSentence.size());
   }
   return ENODEV;
 }

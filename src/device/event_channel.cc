@@ -9,6 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "transport/no_cancel.h"
+
 namespace verbena::device {
 namespace {
 
@@ -47,11 +49,13 @@ EventChannel::~EventChannel() {
 }
 
 bool EventChannel::write_record(const Record& record) noexcept {
+  const transport::NoCancel guard;
   const Image image = encode(record);
   return send(writer_, image.data(), static_cast<std::size_t>(form_), MSG_DONTWAIT | MSG_NOSIGNAL) > 0;
 }
 
 bool EventChannel::read_record(Record& record) noexcept {
+  const transport::NoCancel guard;
   Image image{};
   if (recv(reader_, image.data(), static_cast<std::size_t>(form_), MSG_DONTWAIT) <= 0) return false;
   record = decode(image);
@@ -64,7 +68,9 @@ void EventChannel::refill() noexcept {
 
 void EventChannel::push(const Record& record) noexcept {
   const std::lock_guard guard(mutex_);
-  if (!waiting_.empty() || !write_record(record)) waiting_.push_back(record);
+  if (waiting_.empty() && write_record(record)) return;
+  waiting_.push_back(record);
+  refill();  // a program that reads the descriptor itself may have made room
 }
 
 int EventChannel::take(Record& record, void (*taken)(const Record&)) noexcept {

@@ -94,9 +94,14 @@ void Helper::on_arm() noexcept {
 void Helper::wait(int epoll, std::int64_t timeout_ns) noexcept {
   std::array<epoll_event, 4> events;
   timespec timeout{timeout_ns / 1'000'000'000, timeout_ns % 1'000'000'000};
-  epoll_pwait2(epoll, events.data(), static_cast<int>(events.size()), timeout_ns < 0 ? nullptr : &timeout, nullptr);
-  std::uint64_t count = 0;
-  [[maybe_unused]] const auto got = read(wake_.get(), &count, sizeof count);
+  const int count =
+      epoll_pwait2(epoll, events.data(), static_cast<int>(events.size()), timeout_ns < 0 ? nullptr : &timeout, nullptr);
+  if (count < 0 && errno == ENOSYS) {  // before Linux 5.11
+    const auto milliseconds = timeout_ns < 0 ? -1 : static_cast<int>((timeout_ns + 999'999) / 1'000'000);
+    epoll_wait(epoll, events.data(), static_cast<int>(events.size()), milliseconds);
+  }
+  std::uint64_t wakes = 0;
+  [[maybe_unused]] const auto got = read(wake_.get(), &wakes, sizeof wakes);
 }
 
 void Helper::run() noexcept {
@@ -128,7 +133,9 @@ void Helper::help() noexcept {
   }
   if (work_.arm_doorbells()) {
     const auto due = work_.next_timeout();
-    wait(all_epoll_.get(), due ? std::max<std::int64_t>(0, due->ns - now().ns) : kForEver);
+    // Packets that are held back keep their sockets readable.
+    const int epoll = work_.held_back() ? control_epoll_.get() : all_epoll_.get();
+    wait(epoll, due ? std::max<std::int64_t>(0, due->ns - now().ns) : kForEver);
   }
   work_.disarm_doorbells();
   work_.serve_control();

@@ -27,6 +27,7 @@ class HelperWork {
  public:
   virtual void serve_control() noexcept = 0;  // peers, rtnetlink, overrun queues: whatever waits
   virtual bool arm_doorbells() noexcept = 0;  // false: something is there already
+  virtual bool held_back() noexcept = 0;      // packets wait for their readers, not for us
   virtual void disarm_doorbells() noexcept = 0;
   virtual bool take_in() noexcept = 0;  // packets and timers; true where there may be more
   virtual std::optional<Instant> next_timeout() noexcept = 0;

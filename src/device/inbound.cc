@@ -17,16 +17,22 @@ transport::Receipt Inbound::deliver(const transport::Incoming& datagram, Port* t
     const Qpn destination = arrival.packet.bth.destination_qpn;
     if (destination.is_multicast()) {
       drop = deliver_group(arrival, through);
+    } else if (datagram.envelope.destination.is_multicast()) {
+      drop = Drop::kUnknownDestination;  // a group's address, but not the group's QPN
     } else if (!exchange_.owns(destination.slot())) {
-      drop = hand_over(arrival);
+      return hand_over(arrival);
     } else if (deliver_unicast(arrival, through, drop) == transport::Receipt::kLater) {
       held_back_ = true;
       return transport::Receipt::kLater;
     }
   }
   if (tap_ != nullptr) record(arrival);
-  if (drop != Drop::kNone) (arrival.port == nullptr ? host_counters_ : arrival.port->counters()).count(drop);
+  if (drop != Drop::kNone) counters_of(arrival).count(drop);
   return transport::Receipt::kTaken;
+}
+
+DeviceCounters& Inbound::counters_of(const Arrival& arrival) noexcept {
+  return arrival.port == nullptr ? host_counters_ : arrival.port->counters();
 }
 
 Drop Inbound::check(Arrival& arrival) const noexcept {
@@ -78,7 +84,7 @@ Drop Inbound::deliver_group(Arrival& arrival, const Port* through) noexcept {
   return result;
 }
 
-Drop Inbound::hand_over(const Arrival& arrival) noexcept {
+transport::Receipt Inbound::hand_over(const Arrival& arrival) noexcept {
   const std::array<transport::ConstBytes, 1> parts{arrival.datagram.bytes};
   const Slot slot = arrival.packet.bth.destination_qpn.slot();
   const transport::Outgoing onward{.envelope = &arrival.datagram.envelope,
@@ -88,12 +94,27 @@ Drop Inbound::hand_over(const Arrival& arrival) noexcept {
                                    .has_icrc = arrival.datagram.has_icrc,
                                    .network_header = {}};
   // A datagram from another process' ring that is not for us was sent to a slot that changed hands: no second hop.
-  if (slot == Slot{} || arrival.port == nullptr) return Drop::kUnknownQpn;
+  if (slot == Slot{} || arrival.port == nullptr) {
+    counters_of(arrival).count(Drop::kUnknownQpn);
+    return transport::Receipt::kTaken;
+  }
   const auto result = exchange_.send(slot, std::span(&onward, 1), now());
-  if (result.reach == transport::Reach::kAbsent) return Drop::kUnknownQpn;
-  if (result.reach == transport::Reach::kForeign || result.sent.taken == 0) return Drop::kHandOverFailed;
-  arrival.port->counters().add(Traffic::kHandedOver, 1);
-  return Drop::kNone;
+  if (result.reach == transport::Reach::kShared && result.sent.full) {
+    held_back_ = true;  // the socket keeps it until the other process has room, or has stalled for too long
+    return transport::Receipt::kLater;
+  }
+  switch (result.reach) {
+    case transport::Reach::kShared:
+      arrival.port->counters().add(Traffic::kHandedOver, 1);
+      break;
+    case transport::Reach::kAbsent:
+      counters_of(arrival).count(Drop::kUnknownQpn);
+      break;
+    case transport::Reach::kForeign:
+      counters_of(arrival).count(Drop::kHandOverFailed);
+      break;
+  }
+  return transport::Receipt::kTaken;
 }
 
 void Inbound::record(const Arrival& arrival) noexcept {

@@ -60,7 +60,9 @@ class Inbound final : public transport::Receiver {
   QueuePair* find(Arrival& arrival, const Port* through, Drop& drop) noexcept;
   transport::Receipt deliver_unicast(Arrival& arrival, const Port* through, Drop& drop) noexcept;
   Drop deliver_group(Arrival& arrival, const Port* through) noexcept;
-  Drop hand_over(const Arrival& arrival) noexcept;
+  // Counts by itself; the process that gets it records it.
+  transport::Receipt hand_over(const Arrival& arrival) noexcept;
+  DeviceCounters& counters_of(const Arrival& arrival) noexcept;
   void record(const Arrival& arrival) noexcept;
 
   transport::Exchange& exchange_;

@@ -27,11 +27,11 @@ void PendingSenders::retry(Instant now) noexcept {
   count_.store(waiting_.size(), std::memory_order_relaxed);
 }
 
-std::optional<Instant> PendingSenders::next_timeout() const noexcept {
+std::optional<Instant> PendingSenders::next_timeout(Instant now) const noexcept {
   const std::lock_guard guard(lock_);
   std::optional<Instant> first;
   for (auto* queue_pair : waiting_) {
-    const auto due = queue_pair->send_due();
+    const auto due = queue_pair->send_due(now);
     if (due && (!first || *due < *first)) first = due;
   }
   return first;

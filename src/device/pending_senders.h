@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/instant.h"
-#include "device/spin_lock.h"
+#include "transport/spin_lock.h"
 
 namespace verbena::device {
 
@@ -27,10 +27,10 @@ class PendingSenders {
   // Lets each one whose send side is free try again; those that are done leave.
   void retry(Instant now) noexcept;
   // When the first of those that wait for their rate may go on; nothing where none waits for a rate alone.
-  std::optional<Instant> next_timeout() const noexcept;
+  std::optional<Instant> next_timeout(Instant now) const noexcept;
 
  private:
-  mutable SpinLock lock_;
+  mutable transport::SpinLock lock_;
   std::vector<QueuePair*> waiting_;    // guarded by lock_
   std::atomic<std::size_t> count_{0};  // a hint for empty(); relaxed
 };

@@ -82,10 +82,14 @@ Port::Change Port::follow(const Interface* interface, Status& refusal) {
 bool Port::open_udp(const Gid& address, Status& refusal) {
   auto opened = transport::UdpPort::open({.address = address, .interface_index = device_.interface_index()}, counters_);
   if (!opened) {
-    log(Severity::kWarning, fmt::format("{}: {}", device_.name(), opened.error().message));
+    // At each notice it is tried again; once is enough to say why.
+    if (refused_.insert(address).second) {
+      log(Severity::kWarning, fmt::format("{}: {}", device_.name(), opened.error().message));
+    }
     refusal = tl::make_unexpected(opened.error());
     return false;
   }
+  refused_.erase(address);
   udp_.emplace(address, std::move(*opened));
   return true;
 }

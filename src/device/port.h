@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "device/device.h"
@@ -100,6 +101,7 @@ class Port {
 
   // Control lock of the runtime.
   std::map<Gid, std::unique_ptr<transport::UdpPort>> udp_;
+  std::set<Gid> refused_;                      // addresses that could not be opened, of which the log has told
   std::map<Gid, transport::UdpPort*> groups_;  // joined, through which port; nullptr: through none at present
 
   mutable std::mutex mutex_;

@@ -4,6 +4,10 @@ namespace verbena::device {
 
 void QpTable::add_slot(Slot slot) {
   auto numbers = std::make_unique<Numbers>(slot);
+  if (kMulticastQpn.slot() == slot) {  // the number that means "every member of the group"
+    numbers->taken[kMulticastQpn.index()] = true;
+    numbers->count = 1;
+  }
   const std::lock_guard guard(mutex_);
   slots_[slot.value()].store(numbers.get(), std::memory_order_release);
   owned_.push_back(std::move(numbers));

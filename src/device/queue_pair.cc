@@ -112,20 +112,24 @@ QueuePair::QueuePair(ProtectionDomain& domain, const QpInit& init, Qpn qpn)
   domain_.engine().enter(engine::Resident::kQueuePair);
 }
 
+// First nothing can reach it any more, then what it used may go.
 QueuePair::~QueuePair() {
-  send_queue_->detach(*this);
-  receive_queue_->detach(*this);
+  send_queue_->forget(*this);
+  receive_queue_->forget(*this);
+  if (context_->alive()) {
+    context_->discharge(*this);
+    disconnect();
+    wait_for_readers();  // packets on their way into it
+    context_->runtime().queue_pairs().release(qpn());
+    send_queue_->remove_of(qpn());
+    receive_queue_->remove_of(qpn());
+    purge_events();
+  }
+  send_queue_->release_use();
+  receive_queue_->release_use();
   if (shared_receives_ != nullptr) shared_receives_->detach();
-  domain_.engine().leave(engine::Resident::kQueuePair);
   context_->counts().queue_pairs.fetch_sub(1, std::memory_order_relaxed);
-  if (!context_->alive()) return;
-  context_->discharge(*this);
-  disconnect();
-  wait_for_readers();  // packets on their way into it
-  context_->runtime().queue_pairs().release(qpn());
-  send_queue_->remove_of(qpn());
-  receive_queue_->remove_of(qpn());
-  purge_events();
+  domain_.engine().leave(engine::Resident::kQueuePair);
 }
 
 void QueuePair::disconnect() noexcept {
@@ -144,14 +148,14 @@ Status QueuePair::check_qkey(const QpAttributes& attributes, engine::AttrMask ma
 
 Status QueuePair::modify(const QpAttributes& attributes, engine::AttrMask mask) {
   if (auto checked = check_qkey(attributes, mask); !checked) return checked;
-  const PortSnapshot snapshot = port().copy();
   Status result;
   {
     const std::scoped_lock both(send_lock_, receive_lock_);
-    result = engine_.modify(attributes, mask, snapshot.view());
+    const RcuReadSection section;
+    result = engine_.modify(attributes, mask, port().snapshot().view());
     if (result && engine_.state() == QpState::kReadyToSend) {
-      const RcuReadSection section;
       transmit(now());  // what waited in SQD
+      if (engine_.has_untransmitted()) context_->runtime().add_pending(*this);
     }
   }
   if (result && (mask & engine::kAttrState) != 0 && attributes.state == QpState::kReset) {
@@ -238,10 +242,11 @@ bool QueuePair::retry_send(Instant now) noexcept {
   return !engine_.has_untransmitted();
 }
 
-std::optional<Instant> QueuePair::send_due() noexcept {
+std::optional<Instant> QueuePair::send_due(Instant now) noexcept {
   if (!send_lock_.try_lock()) return std::nullopt;
   const std::lock_guard guard(send_lock_, std::adopt_lock);
-  return engine_.next_timeout();
+  const auto due = engine_.next_timeout();
+  return due && *due > now ? due : std::nullopt;
 }
 
 // --- receiving
@@ -249,10 +254,8 @@ std::optional<Instant> QueuePair::send_due() noexcept {
 bool QueuePair::would_rather_wait(Instant now) noexcept {
   constexpr Duration kPatience = std::chrono::milliseconds(20);
   const std::lock_guard guard(receive_lock_);
-  if (engine_.has_receive()) {
-    dry_since_.reset();
-    return false;
-  }
+  const QpState state = engine_.state();
+  if (engine_.has_receive() || state < QpState::kReadyToReceive || state == QpState::kError) return false;
   if (!dry_since_) dry_since_ = now;
   return now - *dry_since_ < kPatience;
 }
@@ -262,6 +265,7 @@ Drop QueuePair::receive(const wire::Packet& packet, const Envelope& envelope, st
   {
     const std::lock_guard guard(receive_lock_);
     drop = engine_.on_packet(packet, envelope, udp_payload_size, Instant{});
+    if (drop == Drop::kNone) dry_since_.reset();
   }
   if (drop == Drop::kNone) {
     port().counters().add(Traffic::kReceivedPackets, 1);

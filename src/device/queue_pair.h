@@ -16,8 +16,8 @@
 #include "device/completion_queue.h"
 #include "device/protection_domain.h"
 #include "device/shared_receive_queue.h"
-#include "device/spin_lock.h"
 #include "engine/queue_pair.h"
+#include "transport/spin_lock.h"
 
 namespace verbena::device {
 
@@ -78,7 +78,7 @@ class QueuePair {
 
    private:
     QueuePair& queue_pair_;
-    std::lock_guard<SpinLock> guard_;
+    std::lock_guard<transport::SpinLock> guard_;
   };
 
   // The same for receives.
@@ -94,7 +94,7 @@ class QueuePair {
 
    private:
     QueuePair& queue_pair_;
-    std::lock_guard<SpinLock> guard_;
+    std::lock_guard<transport::SpinLock> guard_;
   };
 
   void purge_events() noexcept { context_->async_events().purge(element_); }
@@ -107,7 +107,7 @@ class QueuePair {
   // Sends what waits, if the send side is free. True where nothing waits any more. Requires: an RCU read section.
   bool retry_send(Instant now) noexcept;
   // When the rate of an address handle lets the next send go; nothing where it waits for room, or is being sent on.
-  std::optional<Instant> send_due() noexcept;
+  std::optional<Instant> send_due(Instant now) noexcept;
   void fail() noexcept;
   void set_mtu(std::uint32_t bytes) noexcept;
   // Nothing arrives for it from here on.
@@ -130,8 +130,8 @@ class QueuePair {
   const bool signal_all_;
   bool connected_ = true;  // in the table of queue pairs; guarded by the context
 
-  alignas(64) SpinLock send_lock_;
-  alignas(64) SpinLock receive_lock_;
+  alignas(64) transport::SpinLock send_lock_;
+  alignas(64) transport::SpinLock receive_lock_;
   std::optional<Instant> dry_since_;  // the receive side's: no receive was there for a packet
   engine::QueuePair engine_;
 };

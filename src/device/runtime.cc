@@ -36,6 +36,11 @@ std::weak_ptr<Runtime>& current() {
   static auto& runtime = *new std::weak_ptr<Runtime>;  // guarded by current_mutex()
   return runtime;
 }
+// Between the handlers of one fork; guarded by current_mutex().
+std::shared_ptr<Runtime>& quiesced() {
+  static auto& runtime = *new std::shared_ptr<Runtime>;
+  return runtime;
+}
 
 }  // namespace
 
@@ -102,6 +107,11 @@ Status Runtime::start() {
 
 Runtime::~Runtime() {
   helper_.stop();
+  if (alive() && inbound_ != nullptr) {
+    // What UDP brought here for other processes is handed to them before the sockets go.
+    while (receive(kHelperBudget, true, false) > 0) {
+    }
+  }
   delete routes_.load(std::memory_order_relaxed);
   delete inlets_.load(std::memory_order_relaxed);
   delete groups_.load(std::memory_order_relaxed);
@@ -237,6 +247,7 @@ transport::SendResult Runtime::send(std::span<const transport::Outgoing> batch, 
     result.full = sent.full;
     if (sent.taken == 0) break;
   }
+  if (impair_ != nullptr && impair_->next_timeout() && !helper_.watching()) helper_.wake();
   return result;
 }
 
@@ -301,7 +312,7 @@ Duration Runtime::tick() noexcept {
 }
 
 void Runtime::relieve() noexcept {
-  if (udp_heat_.load(std::memory_order_relaxed) == 0 || !receiving_.try_lock()) return;
+  if (!receiving_.try_lock()) return;
   receive(kHelperBudget, true, true);
   receiving_.unlock();
 }
@@ -324,8 +335,9 @@ std::optional<Instant> Runtime::next_timeout() noexcept {
     if (due && (!first || *due < *first)) first = due;
   };
   if (impair_ != nullptr) consider(impair_->next_timeout());
-  if (!pending_.empty()) consider(pending_.next_timeout().value_or(now() + kRetry));
-  if (held_back_) consider(now() + kRetry);
+  const Instant at = now();
+  if (!pending_.empty()) consider(pending_.next_timeout(at).value_or(at + kRetry));
+  if (held_back_) consider(at + kRetry);
   return first;
 }
 
@@ -368,17 +380,26 @@ void Runtime::fail_overrun_queues() noexcept {
 
 void Runtime::before_fork() noexcept {
   current_mutex().lock();
+  // Nobody is in the middle of changing what the child must close.
+  quiesced() = current().lock();
+  if (quiesced() != nullptr) quiesced()->control_.lock();
   urcu_bp_before_fork();
 }
 
 void Runtime::after_fork_in_parent() noexcept {
   urcu_bp_after_fork_parent();
+  if (quiesced() != nullptr) quiesced()->control_.unlock();
+  const auto last = std::move(quiesced());
   current_mutex().unlock();
 }
 
 void Runtime::after_fork_in_child() noexcept {
   urcu_bp_after_fork_child();
-  if (const auto runtime = current().lock()) runtime->abandon();
+  if (quiesced() != nullptr) {
+    quiesced()->abandon();
+    quiesced()->control_.unlock();
+  }
+  const auto last = std::move(quiesced());
   current().reset();
   current_mutex().unlock();
 }

@@ -28,12 +28,12 @@
 #include "device/router.h"
 #include "device/routes.h"
 #include "device/settings.h"
-#include "device/spin_lock.h"
 #include "engine/multicast_table.h"
 #include "transport/datagram.h"
 #include "transport/impair/impair.h"
 #include "transport/shm/counter_memory.h"
 #include "transport/shm/exchange.h"
+#include "transport/spin_lock.h"
 #include "transport/tap/tap.h"
 #include "verbena/result.h"
 
@@ -99,6 +99,7 @@ class Runtime final : private HelperWork {
 
   void serve_control() noexcept override;
   bool arm_doorbells() noexcept override;
+  bool held_back() noexcept override { return held_back_; }
   void disarm_doorbells() noexcept override;
   bool take_in() noexcept override;
   Duration tick() noexcept override;
@@ -139,7 +140,7 @@ class Runtime final : private HelperWork {
   std::map<std::pair<Port*, Gid>, unsigned> group_users_;  // how many queue pairs of a port are in a group
 
   // Receiving: one thread at a time.
-  SpinLock receiving_;
+  transport::SpinLock receiving_;
   unsigned polls_to_udp_ = 0;          // empty polls until UDP is looked at again
   std::atomic<unsigned> udp_heat_{0};  // above 0: UDP brought something lately; look every time. Relaxed: a hint
   bool held_back_ = false;             // the helper left packets where they were, for want of receives

@@ -26,7 +26,8 @@ inline constexpr std::array kSettingRows{
     SettingRow{"VERBENA_UDP", "on|off", "on",
                "Whether UDP port 4791 is opened. Off keeps traffic on this host, for hosts where the port is taken."},
     SettingRow{"VERBENA_IMPAIR", "KEY=VALUE[,...]", "none",
-               "Faults for every packet sent: loss=5%, dup=5%, reorder=5%, corrupt=1%, delay=1ms, seed=7."},
+               "Faults for every packet sent, drawn from the seed: loss=5%, dup=5%, reorder=5%, corrupt=1%, delay=1ms, "
+               "jitter=200us, seed=7."},
     SettingRow{"VERBENA_PCAP", "FILE", "none",
                "Packets sent and received are appended to this pcapng file; several processes may share it."},
     SettingRow{"VERBENA_LOG", "off|error|warn|info|debug", "warn", "How much is written to standard error."},

@@ -11,8 +11,8 @@
 #include <span>
 
 #include "device/protection_domain.h"
-#include "device/spin_lock.h"
 #include "engine/shared_receive_queue.h"
+#include "transport/spin_lock.h"
 
 namespace verbena::device {
 
@@ -26,8 +26,8 @@ class SharedReceiveQueue final : public engine::ReceiveSource {
     std::uint32_t limit = 0;
   };
 
-  // What is granted may be more than asked: attributes() tells. EINVAL above max_srq_wr or max_srq_sge, or for 0 of
-  // either.
+  // What is granted may be more than asked: attributes() tells. EINVAL above max_srq_wr or max_srq_sge, or for 0
+  // requests.
   static Result<std::unique_ptr<SharedReceiveQueue>> create(ProtectionDomain& domain, const Attributes& wanted,
                                                             std::uint64_t element);
   ~SharedReceiveQueue();
@@ -42,13 +42,13 @@ class SharedReceiveQueue final : public engine::ReceiveSource {
   // 0; EINVAL for too many SGEs; ENOMEM where full; ENODEV in a child of fork.
   int post(std::uint64_t wr_id, std::span<const Sge> sges) noexcept;
 
-  bool in_use() const noexcept { return users_.load(std::memory_order_relaxed) != 0; }
+  bool in_use() const noexcept { return users_.load(std::memory_order_acquire) != 0; }
   void purge_events() noexcept { context_->async_events().purge(element_); }
 
   engine::Take take(std::uint64_t length, engine::TakenReceive& taken) noexcept override;
 
   void attach() noexcept { users_.fetch_add(1, std::memory_order_relaxed); }
-  void detach() noexcept { users_.fetch_sub(1, std::memory_order_relaxed); }
+  void detach() noexcept { users_.fetch_sub(1, std::memory_order_release); }
 
  private:
   SharedReceiveQueue(ProtectionDomain& domain, const Attributes& wanted, std::uint64_t element);
@@ -57,7 +57,7 @@ class SharedReceiveQueue final : public engine::ReceiveSource {
   ProtectionDomain& domain_;
   const std::uint64_t element_;
   const std::uint32_t handle_;
-  mutable SpinLock lock_;
+  mutable transport::SpinLock lock_;
   engine::SharedReceiveQueue queue_;  // guarded by lock_
   std::atomic<std::uint32_t> users_{0};
 };

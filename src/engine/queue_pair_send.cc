@@ -28,7 +28,8 @@ int QueuePair::post_send(const SendRequest& request) noexcept {
 
 bool QueuePair::poll_transmit(Instant now, Transmit& packet) noexcept {
   if (state() != QpState::kReadyToSend) [[unlikely]] {
-    settle_send();
+    // Those on their way complete first: their packets may still have to be read.
+    if (send_queue_.on_their_way() == 0) settle_send();
     return false;
   }
   if (send_queue_.all_begun() || !sends_datagrams()) return false;

@@ -5,12 +5,15 @@
 
 namespace verbena::transport {
 
-// Thread-safety: any thread may call anything. Works with std::lock_guard.
+// Who waits long lets others run, so that a holder without a processor gets one.
+//
+// Thread-safety: any thread may call anything. Satisfies Lockable.
 class SpinLock {
  public:
   void lock() noexcept {
     if (taken_.exchange(true, std::memory_order_acquire)) wait();
   }
+  bool try_lock() noexcept { return !taken_.exchange(true, std::memory_order_acquire); }
   void unlock() noexcept { taken_.store(false, std::memory_order_release); }
 
  private:

@@ -20,7 +20,7 @@ constinit Real<int(ibv_cq*, int)> real_resize_cq{"ibv_resize_cq", kV11};
 constinit Real<int(ibv_cq*)> real_destroy_cq{"ibv_destroy_cq", kV11};
 
 constexpr std::uint64_t kKnownWcFlags = IBV_WC_STANDARD_FLAGS;
-constexpr std::uint32_t kKnownCreateFlags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+constexpr std::uint32_t kKnownCreateFlags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
 
 ibv_comp_channel* create_channel(ibv_context* context) {
   if (!alive(context)) return null_with(device::Context::refuse_child());

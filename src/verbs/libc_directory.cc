@@ -29,6 +29,10 @@ constinit LibcNext<int(DIR*)> next_closedir{"closedir"};
 constinit LibcNext<void(DIR*)> next_rewinddir{"rewinddir"};
 constinit LibcNext<int(DIR*)> next_dirfd{"dirfd"};
 
+[[gnu::constructor]] void find_calls() noexcept {
+  find_all(next_opendir, next_readdir, next_closedir, next_rewinddir, next_dirfd);
+}
+
 struct OwnDirectory {
   std::vector<std::string> names;
   std::size_t next = 0;

@@ -1,6 +1,9 @@
 // The libc call behind one that this library stands in front of.
 //
-// Thread-safety: any thread; found at its first use and remembered.
+// Found when this library is loaded, because a program may call open() where looking it up is not allowed: in a signal
+// handler, or between fork and exec. What another library calls before that is found at its first use.
+//
+// Thread-safety: any thread.
 #pragma once
 
 #include <atomic>
@@ -32,5 +35,11 @@ class LibcNext {
   const char* version_;
   std::atomic<void*> found_{nullptr};
 };
+
+// For a constructor of the library.
+template <class... Functions>
+void find_all(LibcNext<Functions>&... calls) noexcept {
+  (calls.get(), ...);
+}
 
 }  // namespace verbena::verbs

@@ -27,6 +27,11 @@ constinit LibcNext<int(int, const char*, int)> next_openat64_2{"__openat64_2"};
 constinit LibcNext<FILE*(const char*, const char*)> next_fopen{"fopen"};
 constinit LibcNext<FILE*(const char*, const char*)> next_fopen64{"fopen64"};
 
+[[gnu::constructor]] void find_calls() noexcept {
+  find_all(next_open, next_open64, next_openat, next_openat64, next_open_2, next_open64_2, next_openat_2,
+           next_openat64_2, next_fopen, next_fopen64);
+}
+
 bool takes_mode(int flags) noexcept {
   return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
 }

@@ -40,6 +40,11 @@ constinit LibcNext<ssize_t(const char*, char*, std::size_t)> next_readlink{"read
 constinit LibcNext<ssize_t(int, const char*, char*, std::size_t)> next_readlinkat{"readlinkat"};
 constinit LibcNext<char*(const char*, char*)> next_realpath{"realpath"};
 
+[[gnu::constructor]] void find_calls() noexcept {
+  find_all(next_stat, next_lstat, next_fstatat, next_xstat, next_lxstat, next_statx, next_access, next_faccessat,
+           next_readlink, next_readlinkat, next_realpath);
+}
+
 // A class directory is the kernel's where it exists, and ours where it does not.
 bool kernel_has(const SysfsEntry& entry) noexcept {
   return entry.of_all_devices && next_access.get()(entry.real_path.c_str(), F_OK) == 0;

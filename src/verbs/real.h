@@ -47,7 +47,8 @@ class Real<R(Arguments...)> {
   constexpr Real(const char* name, const char* version) noexcept : address_(name, version) {}
 
   // Calls it; where it is missing, returns `otherwise` and sets errno to EOPNOTSUPP.
-  R call_or(R otherwise, Arguments... arguments) noexcept {
+  // Not noexcept: a thread that is cancelled while it waits in there unwinds through here.
+  R call_or(R otherwise, Arguments... arguments) {
     if (void* const real = address_.get()) return reinterpret_cast<R (*)(Arguments...)>(real)(arguments...);
     errno = EOPNOTSUPP;
     return otherwise;
@@ -63,7 +64,7 @@ class Real<void(Arguments...)> {
   constexpr Real(const char* name, const char* version) noexcept : address_(name, version) {}
 
   // Does nothing where it is missing.
-  void call(Arguments... arguments) noexcept {
+  void call(Arguments... arguments) {
     if (void* const real = address_.get()) reinterpret_cast<void (*)(Arguments...)>(real)(arguments...);
   }
 

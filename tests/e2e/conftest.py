@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import signal
 import tempfile
 
 import pytest
@@ -12,6 +13,10 @@ from harness.network import Host, join
 # As root, every test runs twice, unless VERBENA_E2E_USERS says nobody. Otherwise (one) as who we are: the runner makes a
 # user namespace, where there is one user.
 USERS = {"all": ["root", "nobody"], "nobody": ["nobody"], "one": ["root"]}[os.environ.get("VERBENA_E2E_USERS", "all")]
+
+
+# A test run that is told to end still removes its processes and networks.
+signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

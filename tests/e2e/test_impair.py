@@ -67,5 +67,5 @@ def test_delay_and_reordering_lose_nothing_between_two_hosts(hosts, user):
 
 def test_a_mistake_in_the_setting_is_told_and_nothing_is_guessed(host, user):
     process = host.start(["ibv_devinfo"], user=user, env={"VERBENA_IMPAIR": "loss=lots"})
-    output = process.finish(20, status=None)
-    assert "VERBENA_IMPAIR" in output or "loss" in output, output
+    output = process.finish(20, status=None)  # what ibv_devinfo does where no device can be opened
+    assert "loss" in output and "lots" in output, output

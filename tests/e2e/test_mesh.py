@@ -33,6 +33,12 @@ def test_each_hears_each_and_nothing_is_left_when_they_end(host, user, path):
     assert host.unix_names() == []
 
 
+def rings(member):
+    """How many rings of shared memory a process has mapped, its own and those that others write for it."""
+    with open(f"/proc/{member.process.pid}/maps", encoding="utf-8") as maps:
+        return sum("verbena-ring" in line for line in maps)
+
+
 def test_the_rest_goes_on_when_four_are_killed(host, user, path):
     members = mesh.start([host] * COUNT, user, path, ["--rate", 50])
     mesh.connect(members)
@@ -44,6 +50,8 @@ def test_the_rest_goes_on_when_four_are_killed(host, user, path):
         victim.process.finish(10, status=None)
     before = {member.number: member.heard() for member in rest}
     eventually(lambda: all_hear(rest, before), 20, "the rest still hear each other")
+    most = 2 * (len(rest) - 1) + 1  # one a direction and living peer, and the one to itself
+    eventually(lambda: all(rings(member) <= most for member in rest), 20, "the rings of the dead are let go")
     for member in rest:
         final = member.stop()
         assert clean(final), final
@@ -59,6 +67,10 @@ def test_a_newcomer_takes_the_place_of_the_dead(host, user):
     second = mesh.start([host] * 2, user, {}, ["--rate", 200])
     mesh.connect(second)
     eventually(lambda: all_hear(second, {m.number: {} for m in second}), 20, "the newcomers hear each other")
+    dead, *living = (int(member.address()[1], 0) >> 16 for member in [first[1], first[0], *second])
+    assert len(set(living)) == 3, "the slots of the living differ"
+    held = {name.rsplit("/", 1)[1] for name in host.unix_names()}
+    assert held == {str(slot) for slot in living}, f"the slot of the dead, {dead}, is free unless a newcomer has it"
     for member in [first[0], *second]:
         assert clean(member.stop())
 

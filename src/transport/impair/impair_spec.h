@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "base/instant.h"
-#include "base/setting.h"
 #include "verbena/result.h"
 
 namespace verbena::transport {
@@ -24,10 +23,6 @@ struct ImpairSpec {
     return loss == 0 && duplicate == 0 && reorder == 0 && corrupt == 0 && delay.count() == 0 && jitter.count() == 0;
   }
 };
-
-inline constexpr SettingRow kImpairSetting{
-    "VERBENA_IMPAIR", "[loss=P%][,dup=P%][,reorder=P%][,corrupt=P%][,delay=T][,jitter=T][,seed=N]", "",
-    "Faults to put on what this process sends, drawn from the seed. T as 10us, 1ms, 0.5s."};
 
 // kInvalidArgument names the part that is wrong and what it may be. "" is no impairment.
 Result<ImpairSpec> parse_impair_spec(std::string_view text);

@@ -2,10 +2,13 @@
 
 #include <unistd.h>
 
+#include "transport/no_cancel.h"
+
 namespace verbena::transport {
 namespace {
 
 void ring_doorbell(int doorbell) noexcept {
+  const NoCancel guard;
   const std::uint64_t one = 1;
   // A failure means that its counter is full: then it rings already.
   [[maybe_unused]] const auto written = ::write(doorbell, &one, sizeof one);

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "transport/no_cancel.h"
 #include "transport/system_error.h"
 #include "transport/tap/pcapng.h"
 
@@ -53,6 +54,7 @@ void Tap::write(Direction direction, ConstBytes network_header, std::span<const 
   const pcapng::Packet packet{
       .time_ns = wall_clock_ns, .flags = static_cast<std::uint32_t>(direction), .head = network_header, .parts = parts};
   const auto size = pcapng::write_packet(packet, block);
+  const NoCancel guard;
   if (::write(file_.get(), block.data(), size) == static_cast<ssize_t>(size)) return;
   const int error = errno;
   if (failed_.exchange(true, std::memory_order_relaxed)) return;

@@ -10,15 +10,11 @@
 #include <string>
 #include <string_view>
 
-#include "base/setting.h"
 #include "transport/datagram.h"
 #include "transport/fd.h"
 #include "verbena/result.h"
 
 namespace verbena::transport {
-
-inline constexpr SettingRow kTapSetting{"VERBENA_PCAP", "FILE", "",
-                                        "Record every datagram into this pcapng file; processes may share one."};
 
 enum class Direction : std::uint8_t { kIn = 1, kOut = 2 };
 

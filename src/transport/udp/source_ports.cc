@@ -7,7 +7,14 @@ namespace verbena::transport {
 std::uint16_t SourcePorts::reserve(std::uint16_t wanted) noexcept {
   if (wanted == kRocePort) return kRocePort;
   const unsigned offset = wanted & (0xffffU - kFirst);
+  if (const auto known = answers_[offset].load(std::memory_order_acquire); known != 0) return known;
   const std::lock_guard lock(mutex_);
+  const auto answer = bind_near(offset);
+  answers_[offset].store(answer, std::memory_order_release);  // behind the socket that bind_near() made
+  return answer;
+}
+
+std::uint16_t SourcePorts::bind_near(unsigned offset) noexcept {
   for (unsigned i = 0; i < kTries; ++i) {
     const auto place = (offset + i) % sockets_.size();
     const auto port = static_cast<std::uint16_t>(kFirst + place);

@@ -33,10 +33,14 @@ class SourcePorts {
   }
 
  private:
+  std::uint16_t bind_near(unsigned offset) noexcept;  // Requires: mutex_
+
   const UdpOptions& options_;
   ForkSet& forks_;
   std::array<std::atomic<int>, 0x10000 - kFirst> sockets_{};  // descriptor + 1; pairs with reserve()
-  std::mutex mutex_;                                          // guards all below
+  // What reserve() answered for each port wanted, good or not; 0: not asked yet.
+  std::array<std::atomic<std::uint16_t>, 0x10000 - kFirst> answers_{};
+  std::mutex mutex_;  // guards all below
   std::vector<Fd> owned_;
   std::vector<std::uint16_t> reserved_;
 };

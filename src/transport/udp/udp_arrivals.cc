@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "transport/no_cancel.h"
 #include "transport/udp/socket_address.h"
 
 namespace verbena::transport {
@@ -94,6 +95,7 @@ void UdpArrivals::read(int socket, std::size_t run, std::uint32_t& overflows) no
     message.msg_controllen = kControlBytes;
     message.msg_flags = 0;
   }
+  const NoCancel guard;
   const int count = ::recvmmsg(socket, arena_->headers.data(), static_cast<unsigned>(run), MSG_DONTWAIT, nullptr);
   first_ = 0;
   left_ = count < 0 ? 0 : static_cast<std::size_t>(count);

@@ -8,6 +8,7 @@
 
 #include <sys/socket.h>
 
+#include "transport/no_cancel.h"
 #include "transport/udp/socket_address.h"
 
 namespace verbena::transport {
@@ -124,6 +125,7 @@ std::size_t UdpSender::send_run(std::span<const Outgoing> batch, bool& full) noe
     refuse(first, EMSGSIZE);
     return 1;
   }
+  const NoCancel guard;
   const int sent =
       ::sendmmsg(socket, messages.headers.data(), static_cast<unsigned>(messages.count), MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent > 0) return static_cast<std::size_t>(sent);
