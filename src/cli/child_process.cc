@@ -22,6 +22,7 @@ constexpr auto kEndPatience = std::chrono::seconds(2);
 
 Result<pid_t> spawn(std::vector<std::string> words, int channel) {
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;

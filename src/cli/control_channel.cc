@@ -175,7 +175,7 @@ Result<bool> ControlChannel::take_line(std::string& line) {
     if (received_.size() > kMaxHelloBytes) {
       return failure(ErrorCode::kInvalidArgument, "the other end sends a line without end");
     }
-    const auto more = read_more();
+    auto more = read_more();
     if (!more || !*more) return more;
   }
   return true;

@@ -172,7 +172,7 @@ void add(CounterSurvey& survey, const Question& question, Answer answer) {
   }
 }
 
-void await_answers(CounterSurvey& survey, std::vector<Question> questions, Duration patience) {
+void await_answers(CounterSurvey& survey, const std::vector<Question>& questions, Duration patience) {
   const Instant deadline = now() + patience;
   for (const Question& question : questions) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - now());
@@ -210,7 +210,7 @@ CounterSurvey survey_counters(std::span<const Slot> slots, Duration patience) {
       survey.silent.push_back({slot, 0, fmt::format("cannot ask it: {}", std::strerror(errno))});
     }
   }
-  await_answers(survey, std::move(questions), patience);
+  await_answers(survey, questions, patience);
   std::sort(survey.processes.begin(), survey.processes.end(),
             [](const ProcessCounters& a, const ProcessCounters& b) { return a.pid < b.pid; });
   std::sort(survey.silent.begin(), survey.silent.end(),
