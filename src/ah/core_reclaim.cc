@@ -73,7 +73,7 @@ std::vector<Entry*> Core::idle_entries(std::int64_t idle_since) {
     for (const std::shared_ptr<SendQueue>& queue : queues) {
       const std::uint64_t stamp = queue->stamps[entry->slot].load(std::memory_order_relaxed);
       const std::uint64_t position = queue->position.load(std::memory_order_relaxed);
-      if (stamp != 0 && stamp <= position) distance = std::min(distance, position - stamp);
+      if (stamp != 0) distance = std::min(distance, position - std::min(stamp, position));  // beyond: retracted
     }
     idle.push_back({entry, distance});
   }

@@ -108,6 +108,25 @@ TEST_F(Lifetime, ARetractedSendHoldsNothingBack) {
   EXPECT_TRUE(directory.acquire(to(3), soon()));
 }
 
+TEST_F(Lifetime, ARetractedSendDoesNotHideAnEarlierOne) {
+  AhDirectory directory = make_directory(with_entries(options(), 1));
+  AhSender sender = std::move(*directory.make_sender());
+  QueuePair pair = make_pair();
+  ASSERT_TRUE(directory.acquire(to(2), soon()));
+  ibv_ah* address = sender.next(to(2));
+  ASSERT_TRUE(post(pair, address));
+  ASSERT_EQ(sender.next(to(2)), address);
+  sender.retract(1);
+  EXPECT_FALSE(directory.acquire(to(3), soon()));
+  directory.on_network_change({.kind = NetworkChange::Kind::kNeighbour, .destination = ipv4(2), .netdev = 0});
+  EXPECT_FALSE(directory.close(Deadline::at({})).empty());
+  EXPECT_FALSE(is_destroyed(address));
+  complete_sends(pair.get(), 1);
+  sender.completed(1);
+  EXPECT_TRUE(directory.close(soon()).empty());
+  EXPECT_TRUE(is_destroyed(address));
+}
+
 TEST_F(Lifetime, ALeaseKeepsOneAddressThroughItsReplacement) {
   AhDirectory directory = make_directory();
   const AhHandle handle = *directory.acquire(to(2), soon());
