@@ -88,6 +88,10 @@ class VERBENA_API AhLease {
 class VERBENA_API AhTicket {
  public:
   AhTicket() = default;
+  AhTicket(const AhTicket&) = default;
+  AhTicket(AhTicket&&) noexcept = default;
+  AhTicket& operator=(AhTicket other) noexcept;
+  ~AhTicket() = default;
   // An answer is there: wait() returns at once.
   bool ready() const;
   Result<AhHandle> wait(Deadline deadline) const;
@@ -98,7 +102,7 @@ class VERBENA_API AhTicket {
   AhTicket(std::shared_ptr<ah::Core> core, std::shared_ptr<ah::Attempt> attempt);
 
   std::shared_ptr<ah::Core> core_;
-  std::shared_ptr<ah::Attempt> attempt_;
+  std::shared_ptr<ah::Attempt> attempt_;  // lies in core_: goes first
 };
 
 }  // namespace verbena

@@ -254,6 +254,27 @@ TEST_F(Lifetime, ASenderThatIsDroppedWithWorkInFlightHoldsItBack) {
   set_release_failure_handler({});
 }
 
+TEST_F(Lifetime, ATicketMayBeOverwrittenAfterItsDirectory) {
+  AhTicket moved_over;
+  AhTicket copied_over;
+  const AhTicket empty;
+  {
+    AhDirectory directory = make_directory();
+    moved_over = directory.acquire_async(to(2));
+    ASSERT_TRUE(moved_over.wait(soon()));
+  }
+  moved_over = AhTicket();
+  {
+    AhDirectory directory = make_directory();
+    copied_over = directory.acquire_async(to(2));
+    ASSERT_TRUE(copied_over.wait(soon()));
+  }
+  copied_over = empty;
+  EXPECT_FALSE(moved_over.ready());
+  EXPECT_FALSE(copied_over.ready());
+  EXPECT_EQ(live().addresses, 0U);
+}
+
 TEST_F(Lifetime, HitsOfSendersThatAreGoneStayCounted) {
   AhDirectory directory = make_directory();
   ASSERT_TRUE(directory.acquire(to(2), soon()));
