@@ -165,6 +165,8 @@ void Core::on_created(Binding& binding, Entry& entry, Epoch begun) {
     detach(entry);
   }
   if (entry.first_binding == nullptr && entry.state == EntryState::kReady) retire(entry);
+  // The look at each source passed this one over, since it was not ready.
+  if (in_doubt) queue_revalidate();
 }
 
 void Core::on_refused(Binding& binding, Entry& entry, int error, bool may_look_again) {
