@@ -64,7 +64,10 @@ struct NetworkChange {
 
 // Thread-safety: all functions, any thread. None but acquire(), AhTicket::wait() and close() waits.
 // Ownership:     move-only. Owns its address handles and its threads; keeps the ProtectionDomain, or requires that the
-//                ibv_pd outlives it. Handles, leases, tickets and senders may outlive it: they then find nothing.
+//                ibv_pd outlives it. Handles, leases, tickets and senders may outlive it: they then find nothing. An
+//                address handle that a lease or work in flight kept beyond its end is destroyed with the last of them
+//                where it keeps the ProtectionDomain; made from an ibv_pd, it stays on the device, since the ibv_pd may
+//                be gone by then.
 // Errors:        typed, in words, each with the attribute that is wrong and what to do.
 class VERBENA_API AhDirectory {
  public:

@@ -57,7 +57,8 @@ class VERBENA_API AhHandle {
 // when the last work request that names it has completed.
 //
 // Thread-safety: one object by one thread at a time.
-// Ownership:     move-only; the directory destroys the address handle some time after the drop.
+// Ownership:     move-only; the directory destroys the address handle some time after the drop. One that outlives the
+//                directory: see AhDirectory.
 // Errors:        none.
 class VERBENA_API AhLease {
  public:

@@ -106,8 +106,10 @@ Core::Core(Parts parts)
   keeper_ = std::thread([this] { keep(); });
 }
 
-// The last handle is gone, and so are the threads. What is still on the device was reported by shut_down().
+// The last handle is gone, and so are the threads. What shut_down() had to leave on the device, and reported, may have
+// become free since; where the application keeps the domain, that may be gone too.
 Core::~Core() {
+  if (domain_keeper_) sweep();
   table_.for_each([](Binding& binding) { delete &binding; });
   for (Binding* binding : forgotten_) delete binding;
   for (Entry* entry : by_slot_) delete entry;

@@ -275,6 +275,20 @@ TEST_F(Lifetime, ATicketMayBeOverwrittenAfterItsDirectory) {
   EXPECT_EQ(live().addresses, 0U);
 }
 
+TEST_F(Lifetime, ALeaseThatOutlivesTheDirectoryGivesItsAddressBack) {
+  set_release_failure_handler([](const Error&) {});
+  AhLease lease;
+  {
+    AhDirectory directory = make_directory();
+    const AhHandle handle = *directory.acquire(to(2), soon());
+    lease = std::move(*handle.lease());
+  }
+  set_release_failure_handler({});
+  EXPECT_EQ(live().addresses, 1U);
+  lease = AhLease();
+  EXPECT_EQ(live().addresses, 0U);
+}
+
 TEST_F(Lifetime, HitsOfSendersThatAreGoneStayCounted) {
   AhDirectory directory = make_directory();
   ASSERT_TRUE(directory.acquire(to(2), soon()));
