@@ -73,7 +73,8 @@ struct alignas(64) Binding {
   std::shared_ptr<Attempt> attempt;   // queued or running; else null
   bool again = false;                 // something changed during the attempt: run another after it
   std::uint32_t failures = 0;         // in a row
-  std::int64_t retry_at_ns = 0;       // where failures > 0: not before
+  std::int64_t retry_at_ns = 0;       // where failures > 0: when it may be asked for again, not before
+  std::int64_t unasked_at_ns = 0;     // where failures > 0: when the keeper tries again of itself
   std::unique_ptr<Error> last_error;  // null where there was none
   std::uint64_t generation = 0;       // how many addresses it has had
 };
