@@ -199,6 +199,17 @@ TEST_F(Events, ANeighbourChangeTouchesOnlyItsDestination) {
   EXPECT_EQ(creations(), 3U);
 }
 
+TEST_F(Events, ANetworkChangeTriesAgainWhatIsHeldWithoutAnAddress) {
+  AhDirectory directory = make_directory(fed(options()));
+  const AhHandle handle = *directory.acquire(to(2), soon());
+  set_gids("fake0", 1, {});
+  directory.on_async_event(event_of(IBV_EVENT_GID_CHANGE));
+  ASSERT_TRUE(eventually([&] { return !handle.lease(); }));
+  set_gids("fake0", 1, usual_gids());
+  directory.on_network_change({.kind = NetworkChange::Kind::kLink, .destination = std::nullopt, .netdev = kNetdev});
+  EXPECT_TRUE(eventually([&] { return handle.lease().has_value(); }));
+}
+
 TEST_F(Events, DestinationsThatShareAnAddressShareItsReplacement) {
   AhDirectory directory = make_directory(fed(options()));
   Destination by_netdev = to(2);
