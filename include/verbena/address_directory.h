@@ -46,7 +46,9 @@ struct AhDirectoryOptions {
   std::chrono::nanoseconds idle_age = std::chrono::minutes(10);  // unused that long: given back; 0: never
   std::chrono::nanoseconds first_back_off = std::chrono::milliseconds(100);  // after the first failure; then doubled
   std::chrono::nanoseconds max_back_off = std::chrono::seconds(30);
-  std::chrono::nanoseconds close_grace = std::chrono::seconds(1);  // what the destructor waits for work in flight
+  // What the destructor waits for work in flight. Beyond it, however long that takes, it waits for what a creator has
+  // under way on the device: a creation that resolves a neighbour may take seconds.
+  std::chrono::nanoseconds close_grace = std::chrono::seconds(1);
   std::uint8_t reply_hop_limit = 64;
   // True: a thread reads the device's asynchronous events (one for all directories of a context). False: the
   // application reads them and hands each to on_async_event().
@@ -78,7 +80,7 @@ class VERBENA_API AhDirectory {
   AhDirectory() = default;
   AhDirectory(AhDirectory&&) noexcept = default;
   AhDirectory& operator=(AhDirectory&& other) noexcept;
-  // close(close_grace); what is left is reported (release_failure.h).
+  // close(close_grace), and the end of what is under way on the device; what is left is reported (release_failure.h).
   ~AhDirectory();
 
   // Waits until the destination is ready, at most until the deadline. One creation however many ask.
