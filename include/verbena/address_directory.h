@@ -64,7 +64,8 @@ struct NetworkChange {
   std::uint32_t netdev = 0;        // 0: any
 };
 
-// Thread-safety: all functions, any thread. None but acquire(), AhTicket::wait() and close() waits.
+// Thread-safety: all functions, any thread. None waits but acquire(), AhTicket::wait(), close() and the destructor; and
+//                reply_to(), which after an event reads the GID table, a call into the device.
 // Ownership:     move-only. Owns its address handles and its threads; keeps the ProtectionDomain, or requires that the
 //                ibv_pd outlives it. Handles, leases, tickets and senders may outlive it: they then find nothing. An
 //                address handle that a lease or work in flight kept beyond its end is destroyed with the last of them
@@ -97,7 +98,8 @@ class VERBENA_API AhDirectory {
   Result<AhSender> make_sender();
 
   // The sender of a received datagram, as a destination of this directory: source is the address it was sent to, the
-  // hop limit is by policy. `grh` is what stands in front of the payload.
+  // hop limit is by policy. `grh` is what stands in front of the payload. The first call after an event reads the
+  // device's GID table.
   Result<Destination> reply_to(const ibv_wc& completion, std::span<const std::byte, 40> grh) const;
 
   // kUnavailable where the destination has no address now.
