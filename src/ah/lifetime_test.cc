@@ -289,6 +289,21 @@ TEST_F(Lifetime, ALeaseThatOutlivesTheDirectoryGivesItsAddressBack) {
   EXPECT_EQ(live().addresses, 0U);
 }
 
+TEST_F(Lifetime, AnEmptySenderFindsNothing) {
+  AhDirectory directory = make_directory();
+  const AhHandle handle = *directory.acquire(to(2), soon());
+  AhSender sender;
+  EXPECT_EQ(sender.next(to(2)), nullptr);
+  EXPECT_EQ(sender.next(handle), nullptr);
+  EXPECT_EQ(sender.next(AhHandle()), nullptr);
+  sender.retract(1);
+  sender.completed(1);
+  sender.completed_through(1);
+  sender.drained();
+  EXPECT_EQ(sender.position(), 0U);
+  EXPECT_EQ(sender.outstanding(), 0U);
+}
+
 TEST_F(Lifetime, HitsOfSendersThatAreGoneStayCounted) {
   AhDirectory directory = make_directory();
   ASSERT_TRUE(directory.acquire(to(2), soon()));
