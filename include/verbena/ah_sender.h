@@ -29,9 +29,8 @@ struct SendQueue;
 // Ownership:     move-only. Destroy it when all is completed; or call drained() after destroying the queue pair, before
 //                this. What it does not know to be completed then stays on the device for good, and the directory
 //                names it at its end.
-// Errors:        nullptr: not ready; AhDirectory::acquire() says why. One that is empty (made by default, or moved
-// from)
-//                finds nothing and counts nothing.
+// Errors:        nullptr: not ready; AhDirectory::acquire() says why. An empty one (by default, or moved from) finds
+//                nothing and counts nothing.
 class VERBENA_API AhSender {
  public:
   AhSender() = default;
