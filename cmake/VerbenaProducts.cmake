@@ -3,7 +3,7 @@
 #   verbena-cli    the command-line tool                      bin/verbena
 #   verbena-rnic   the software RNIC behind the verbs ABI     lib/libverbena-rnic.so.0, and lib/verbena/dropin/, a
 #                  directory for LD_LIBRARY_PATH in which it goes by the names of libibverbs, for programs that dlopen
-#   libverbena     the middleware                             lib/libverbena.so.0, include/verbena/
+#   libverbena     the middleware                             lib/libverbena.so.0.MINOR, include/verbena/
 #
 # Included after all rooms: a product whose rooms are missing is left out.
 
@@ -35,8 +35,10 @@ if(TARGET verbena_ah AND NOT VERBENA_FUZZ)
   target_compile_features(libverbena PUBLIC cxx_std_20)
   target_link_libraries(libverbena INTERFACE tl::expected)
   target_link_options(libverbena PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/libverbena.map)
-  set_target_properties(libverbena PROPERTIES OUTPUT_NAME verbena VERSION ${PROJECT_VERSION} SOVERSION 0
-                        EXPORT_NAME verbena LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/libverbena.map)
+  # While 0.x each minor version is an ABI of its own: options and reports are passed by value, and grow.
+  set_target_properties(libverbena PROPERTIES OUTPUT_NAME verbena VERSION ${PROJECT_VERSION}
+                        SOVERSION "${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}" EXPORT_NAME verbena
+                        LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/libverbena.map)
   list(APPEND products libverbena)
 endif()
 foreach(product verbena-cli verbena-rnic)

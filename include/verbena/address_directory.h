@@ -46,7 +46,9 @@ struct AhDirectoryOptions {
   std::chrono::nanoseconds idle_age = std::chrono::minutes(10);  // unused that long: given back; 0: never
   std::chrono::nanoseconds first_back_off = std::chrono::milliseconds(100);  // after the first failure; then doubled
   std::chrono::nanoseconds max_back_off = std::chrono::seconds(30);
-  std::chrono::nanoseconds close_grace = std::chrono::seconds(1);  // what the destructor waits for work in flight
+  // What the destructor waits for work in flight. Beyond it, however long that takes, it waits for what a creator has
+  // under way on the device: a creation that resolves a neighbour may take seconds.
+  std::chrono::nanoseconds close_grace = std::chrono::seconds(1);
   std::uint8_t reply_hop_limit = 64;
   // True: a thread reads the device's asynchronous events (one for all directories of a context). False: the
   // application reads them and hands each to on_async_event().
@@ -62,9 +64,13 @@ struct NetworkChange {
   std::uint32_t netdev = 0;        // 0: any
 };
 
-// Thread-safety: all functions, any thread. None but acquire(), AhTicket::wait() and close() waits.
+// Thread-safety: all functions, any thread. None waits but acquire(), AhTicket::wait(), close() and the destructor; and
+//                reply_to(), which after an event reads the GID table, a call into the device.
 // Ownership:     move-only. Owns its address handles and its threads; keeps the ProtectionDomain, or requires that the
-//                ibv_pd outlives it. Handles, leases, tickets and senders may outlive it: they then find nothing.
+//                ibv_pd outlives it. Handles, leases, tickets and senders may outlive it: they then find nothing. An
+//                address handle that a lease or work in flight kept beyond its end is destroyed with the last of them
+//                where it keeps the ProtectionDomain; made from an ibv_pd, it stays on the device, since the ibv_pd may
+//                be gone by then.
 // Errors:        typed, in words, each with the attribute that is wrong and what to do.
 class VERBENA_API AhDirectory {
  public:
@@ -75,7 +81,7 @@ class VERBENA_API AhDirectory {
   AhDirectory() = default;
   AhDirectory(AhDirectory&&) noexcept = default;
   AhDirectory& operator=(AhDirectory&& other) noexcept;
-  // close(close_grace); what is left is reported (release_failure.h).
+  // close(close_grace), and the end of what is under way on the device; what is left is reported (release_failure.h).
   ~AhDirectory();
 
   // Waits until the destination is ready, at most until the deadline. One creation however many ask.
@@ -92,7 +98,8 @@ class VERBENA_API AhDirectory {
   Result<AhSender> make_sender();
 
   // The sender of a received datagram, as a destination of this directory: source is the address it was sent to, the
-  // hop limit is by policy. `grh` is what stands in front of the payload.
+  // hop limit is by policy. `grh` is what stands in front of the payload. The first call after an event reads the
+  // device's GID table.
   Result<Destination> reply_to(const ibv_wc& completion, std::span<const std::byte, 40> grh) const;
 
   // kUnavailable where the destination has no address now.

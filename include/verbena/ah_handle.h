@@ -57,7 +57,8 @@ class VERBENA_API AhHandle {
 // when the last work request that names it has completed.
 //
 // Thread-safety: one object by one thread at a time.
-// Ownership:     move-only; the directory destroys the address handle some time after the drop.
+// Ownership:     move-only; the directory destroys the address handle some time after the drop. One that outlives the
+//                directory: see AhDirectory.
 // Errors:        none.
 class VERBENA_API AhLease {
  public:
@@ -88,6 +89,10 @@ class VERBENA_API AhLease {
 class VERBENA_API AhTicket {
  public:
   AhTicket() = default;
+  AhTicket(const AhTicket&) = default;
+  AhTicket(AhTicket&&) noexcept = default;
+  AhTicket& operator=(AhTicket other) noexcept;
+  ~AhTicket() = default;
   // An answer is there: wait() returns at once.
   bool ready() const;
   Result<AhHandle> wait(Deadline deadline) const;
@@ -98,7 +103,7 @@ class VERBENA_API AhTicket {
   AhTicket(std::shared_ptr<ah::Core> core, std::shared_ptr<ah::Attempt> attempt);
 
   std::shared_ptr<ah::Core> core_;
-  std::shared_ptr<ah::Attempt> attempt_;
+  std::shared_ptr<ah::Attempt> attempt_;  // lies in core_: goes first
 };
 
 }  // namespace verbena

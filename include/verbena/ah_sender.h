@@ -19,15 +19,18 @@ struct SendQueue;
 
 // The data path: gives the address for each work request of one send queue, and learns of completions.
 //
-// Positions: each next() that succeeds is one work request, posted in that order. Completions are told by count or by
-// position; one covers all before it, as on the wire, so unsignaled sends need no care.
+// Positions: each next() that succeeds is one work request, posted in that order. Completions are told by position,
+// which covers all before it, as a completion does, so that unsignaled sends need no care; or by count, in which the
+// unsignaled sends before a completion must be counted too.
 //
 // Thread-safety: one owner thread at a time (the one that posts to the queue pair); different senders share nothing
 // that
 //                either writes on a hit.
-// Ownership:     move-only. Destroy it after the queue pair, or when all is completed(): what is then still in flight
-//                stays on the device until the directory closes, which names it.
-// Errors:        nullptr: not ready; AhDirectory::acquire() says why.
+// Ownership:     move-only. Destroy it when all is completed; or call drained() after destroying the queue pair, before
+//                this. What it does not know to be completed then stays on the device for good, and the directory
+//                names it at its end.
+// Errors:        nullptr: not ready; AhDirectory::acquire() says why. An empty one (by default, or moved from) finds
+//                nothing and counts nothing.
 class VERBENA_API AhSender {
  public:
   AhSender() = default;
@@ -47,9 +50,9 @@ class VERBENA_API AhSender {
 
   // The last `count` addresses were not posted after all (ibv_post_send refused).
   void retract(std::uint64_t count) noexcept;
-  // `count` more work requests have completed, with whatever status.
+  // `count` more work requests have completed, with whatever status; unsignaled ones before them are to be counted.
   void completed(std::uint64_t count) noexcept;
-  // All up to this position have.
+  // All up to this position have, signaled or not.
   void completed_through(std::uint64_t position) noexcept;
   // The queue pair was destroyed or reset: nothing is in flight.
   void drained() noexcept;

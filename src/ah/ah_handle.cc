@@ -64,6 +64,13 @@ bool AhLease::superseded() const noexcept {
 AhTicket::AhTicket(std::shared_ptr<ah::Core> core, std::shared_ptr<ah::Attempt> attempt)
     : core_(std::move(core)), attempt_(std::move(attempt)) {}
 
+// By swap: the old core goes after the old attempt, which pins a binding of it.
+AhTicket& AhTicket::operator=(AhTicket other) noexcept {
+  std::swap(core_, other.core_);
+  std::swap(attempt_, other.attempt_);
+  return *this;
+}
+
 bool AhTicket::ready() const {
   return attempt_ && attempt_->done();
 }

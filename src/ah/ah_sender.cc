@@ -23,37 +23,39 @@ AhSender::~AhSender() {
 }
 
 ibv_ah* AhSender::next(const Destination& destination) noexcept {
+  if (!queue_) [[unlikely]]
+    return nullptr;
   return queue_->next(ah::key_of(destination, queue_->port));
 }
 
 ibv_ah* AhSender::next(const AhHandle& handle) noexcept {
-  if (handle.core_ != core_) [[unlikely]]
-    return nullptr;  // empty, or of another domain
+  if (!queue_ || handle.core_ != core_) [[unlikely]]
+    return nullptr;  // either is empty, or they are of different directories
   return queue_->next(*handle.binding_);
 }
 
 std::uint64_t AhSender::position() const noexcept {
-  return queue_->position.load(std::memory_order_relaxed);
+  return queue_ ? queue_->position.load(std::memory_order_relaxed) : 0;
 }
 
 std::uint64_t AhSender::outstanding() const noexcept {
-  return queue_->outstanding();
+  return queue_ ? queue_->outstanding() : 0;
 }
 
 void AhSender::retract(std::uint64_t count) noexcept {
-  queue_->retract(count);
+  if (queue_) queue_->retract(count);
 }
 
 void AhSender::completed(std::uint64_t count) noexcept {
-  queue_->complete_through(queue_->completed.load(std::memory_order_relaxed) + count);
+  if (queue_) queue_->complete_through(queue_->completed.load(std::memory_order_relaxed) + count);
 }
 
 void AhSender::completed_through(std::uint64_t position) noexcept {
-  queue_->complete_through(position);
+  if (queue_) queue_->complete_through(position);
 }
 
 void AhSender::drained() noexcept {
-  queue_->complete_through(queue_->position.load(std::memory_order_relaxed));
+  if (queue_) queue_->complete_through(queue_->position.load(std::memory_order_relaxed));
 }
 
 }  // namespace verbena

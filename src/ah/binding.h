@@ -62,17 +62,20 @@ struct alignas(64) Binding {
   // Null: not ready. Written under Core's mutex, release; read by senders inside a section, acquire.
   std::atomic<Entry*> entry{nullptr};
 
-  // From 0 to 1 under Core's mutex only, so that 0 is stable there. Partner of the release decrement: the acquire
+  // From 0 to 1 under Core's mutex, or by who has a pin (Core::settle). Partner of the release decrement: the acquire
   // load in Core::is_unheld.
   alignas(64) std::atomic<std::uint32_t> handles{0};
-  std::atomic<std::uint32_t> pins{0};  // attempts, as handles
+  // Attempts. From 0 to 1 under Core's mutex only: pins == 0 and then handles == 0, read in this order under the mutex,
+  // is stable there. Partner of the release decrement: the acquire load in Core::is_unheld.
+  std::atomic<std::uint32_t> pins{0};
 
   // All below: guarded by Core's mutex.
   Binding* next_sharing = nullptr;
   std::shared_ptr<Attempt> attempt;   // queued or running; else null
   bool again = false;                 // something changed during the attempt: run another after it
   std::uint32_t failures = 0;         // in a row
-  std::int64_t retry_at_ns = 0;       // where failures > 0: not before
+  std::int64_t retry_at_ns = 0;       // where failures > 0: when it may be asked for again, not before
+  std::int64_t unasked_at_ns = 0;     // where failures > 0: when the keeper tries again of itself
   std::unique_ptr<Error> last_error;  // null where there was none
   std::uint64_t generation = 0;       // how many addresses it has had
 };

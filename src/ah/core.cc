@@ -74,10 +74,7 @@ Result<std::shared_ptr<Core>> Core::create(ibv_pd* domain, Keeper domain_keeper,
     auto core = std::make_shared<Core>(std::move(parts));
     if (watches) {
       Result<std::shared_ptr<rdma::EventWatcher>> watcher = rdma::EventWatcher::of(domain->context);
-      if (!watcher) {
-        core->shut_down();
-        return tl::make_unexpected(watcher.error());
-      }
+      if (!watcher) return tl::make_unexpected(watcher.error());
       core->watcher_ = std::move(*watcher);
       core->watch_ =
           core->watcher_->subscribe([raw = core.get()](const ibv_async_event& event) { raw->on_async_event(event); });
@@ -106,8 +103,11 @@ Core::Core(Parts parts)
   keeper_ = std::thread([this] { keep(); });
 }
 
-// The last handle is gone, and so are the threads. What is still on the device was reported by shut_down().
+// The last handle is gone, and so are the threads. What shut_down() had to leave on the device, and reported, may have
+// become free since; where the application keeps the domain, that may be gone too.
 Core::~Core() {
+  if (keeper_.joinable()) shut_down();  // create() failed after the threads had begun
+  if (domain_keeper_) sweep();
   table_.for_each([](Binding& binding) { delete &binding; });
   for (Binding* binding : forgotten_) delete binding;
   for (Entry* entry : by_slot_) delete entry;

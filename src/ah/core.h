@@ -154,6 +154,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void revalidate();
   void queue_revalidate();     // Requires: mutex_
   void refresh(Entry& entry);  // Requires: mutex_
+  void forgive_failed();       // Requires: mutex_
   void give_up_device();
 
   // core_keep.cc

@@ -166,6 +166,8 @@ void Core::on_created(Binding& binding, Entry& entry, Epoch begun) {
     detach(entry);
   }
   if (entry.first_binding == nullptr && entry.state == EntryState::kReady) retire(entry);
+  // The look at each source passed this one over, since it was not ready.
+  if (in_doubt) queue_revalidate();
 }
 
 void Core::on_refused(Binding& binding, Entry& entry, int error, bool may_look_again) {
@@ -223,8 +225,10 @@ void Core::fail(Binding& binding, Error error) {
   const bool was_negative = binding.failures > 0;
   if (!was_negative) ++unwell_;
   ++binding.failures;
-  // Full is no fault of the destination: it may be asked for again at once.
-  binding.retry_at_ns = now_ns() + (error.code == ErrorCode::kExhausted ? 0 : back_off_ns(binding));
+  // Full is no fault of the destination: it may be asked for again at once. The keeper, which nobody asked, waits.
+  const std::int64_t now = now_ns();
+  binding.unasked_at_ns = now + back_off_ns(binding);
+  binding.retry_at_ns = error.code == ErrorCode::kExhausted ? now : binding.unasked_at_ns;
   binding.last_error = std::make_unique<Error>(error);
   conclude(binding, std::move(error));
   poke_keeper();

@@ -93,7 +93,12 @@ void Core::revalidate() {
     entry->source_gone = !present;
     if (entry->begun_all < before || !in_place) refresh(*entry);
   }
-  table_.for_each([&](Binding& binding) {
+  forgive_failed();
+}
+
+// What has no address may be asked for again at once; what somebody holds is tried now.
+void Core::forgive_failed() {
+  table_.for_each([this](Binding& binding) {
     if (binding.entry.load(std::memory_order_relaxed) != nullptr || binding.failures == 0) return;
     binding.retry_at_ns = 0;
     if (binding.handles.load(std::memory_order_relaxed) != 0) start_attempt(binding, Lane::kLater);
@@ -134,9 +139,7 @@ void Core::on_network_change(const NetworkChange& change) {
                            (change.netdev == 0 || entry->source.netdev == 0 || change.netdev == entry->source.netdev);
     if (concerned) refresh(*entry);
   }
-  table_.for_each([&](Binding& binding) {
-    if (binding.entry.load(std::memory_order_relaxed) == nullptr && binding.failures > 0) binding.retry_at_ns = 0;
-  });
+  if (!closed_ && !device_gone_) forgive_failed();
 }
 
 }  // namespace verbena::ah

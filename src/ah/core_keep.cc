@@ -102,10 +102,10 @@ void Core::retry_failed(std::int64_t now) {
     const bool wanted = binding.handles.load(std::memory_order_relaxed) != 0 ||
                         binding.entry.load(std::memory_order_relaxed) != nullptr;
     if (!wanted) return;
-    if (binding.retry_at_ns <= now) {
+    if (binding.unasked_at_ns <= now) {
       start_attempt(binding, Lane::kLater);
     } else {
-      next_retry_ns_ = std::min(next_retry_ns_, binding.retry_at_ns);
+      next_retry_ns_ = std::min(next_retry_ns_, binding.unasked_at_ns);
     }
   });
 }

@@ -20,9 +20,11 @@ constexpr std::size_t kBatchMost = 256;
 
 }  // namespace
 
-// Acquire: partner of the release decrements of handles and pins.
+// Acquire: partner of the release decrements of handles and pins. Pins first: settle() makes a handle out of a pin
+// without mutex_, and then drops the pin. Who sees that pin gone sees the handle; the other way round it could see
+// neither.
 bool Core::is_unheld(const Binding& binding) const {
-  return binding.handles.load(std::memory_order_acquire) == 0 && binding.pins.load(std::memory_order_acquire) == 0 &&
+  return binding.pins.load(std::memory_order_acquire) == 0 && binding.handles.load(std::memory_order_acquire) == 0 &&
          !binding.attempt;
 }
 
@@ -73,7 +75,7 @@ std::vector<Entry*> Core::idle_entries(std::int64_t idle_since) {
     for (const std::shared_ptr<SendQueue>& queue : queues) {
       const std::uint64_t stamp = queue->stamps[entry->slot].load(std::memory_order_relaxed);
       const std::uint64_t position = queue->position.load(std::memory_order_relaxed);
-      if (stamp != 0 && stamp <= position) distance = std::min(distance, position - stamp);
+      if (stamp != 0) distance = std::min(distance, position - std::min(stamp, position));  // beyond: retracted
     }
     idle.push_back({entry, distance});
   }

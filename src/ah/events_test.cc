@@ -155,6 +155,28 @@ TEST_F(Events, AnEventDuringACreationIsNotLost) {
   EXPECT_TRUE(eventually([&] { return directory.stats().replaced == 1; }));
 }
 
+TEST_F(Events, ASourceThatGoesDuringACreationDoesNotServe) {
+  AhDirectory directory = make_directory(fed(options()));
+  AhSender sender = std::move(*directory.make_sender());
+  std::latch go(1);
+  set_create_hook([&](const ibv_ah_attr&) {
+    go.wait();
+    return 0;
+  });
+  const AhTicket ticket = directory.acquire_async(to(2));
+  ASSERT_TRUE(eventually([] { return attempts() == 1; }));
+  // Its index is taken by another, so that the device does not refuse.
+  set_gids("fake0", 1, std::vector<GidPlace>(3, {link_local(1), IBV_GID_TYPE_ROCE_V2, kNetdev}));
+  const std::uint64_t reads = table_reads();
+  directory.on_async_event(event_of(IBV_EVENT_GID_CHANGE));
+  ASSERT_TRUE(eventually([&] { return table_reads() > reads; }));
+  go.count_down();
+  const Result<AhHandle> handle = ticket.wait(soon());
+  ASSERT_TRUE(handle);
+  EXPECT_TRUE(eventually([&] { return !handle->lease(); }));
+  EXPECT_EQ(sender.next(*handle), nullptr);
+}
+
 TEST_F(Events, ADeviceThatIsGoneAnswersAtOnce) {
   AhDirectory directory = make_directory(fed(options()));
   AhSender sender = std::move(*directory.make_sender());
@@ -175,6 +197,17 @@ TEST_F(Events, ANeighbourChangeTouchesOnlyItsDestination) {
   ASSERT_TRUE(eventually([&] { return directory.stats().replaced == 1; }));
   EXPECT_EQ(b.lease()->get(), of_b);
   EXPECT_EQ(creations(), 3U);
+}
+
+TEST_F(Events, ANetworkChangeTriesAgainWhatIsHeldWithoutAnAddress) {
+  AhDirectory directory = make_directory(fed(options()));
+  const AhHandle handle = *directory.acquire(to(2), soon());
+  set_gids("fake0", 1, {});
+  directory.on_async_event(event_of(IBV_EVENT_GID_CHANGE));
+  ASSERT_TRUE(eventually([&] { return !handle.lease(); }));
+  set_gids("fake0", 1, usual_gids());
+  directory.on_network_change({.kind = NetworkChange::Kind::kLink, .destination = std::nullopt, .netdev = kNetdev});
+  EXPECT_TRUE(eventually([&] { return handle.lease().has_value(); }));
 }
 
 TEST_F(Events, DestinationsThatShareAnAddressShareItsReplacement) {

@@ -1,6 +1,7 @@
 #include "ah/fence.h"
 
 #include <linux/membarrier.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -20,7 +21,12 @@ bool has_membarrier() noexcept {
 }
 
 void heavy_fence(bool with_membarrier) noexcept {
-  if (with_membarrier && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return;
+  if (with_membarrier) {
+    // The senders have only compiler barriers: a fence here would order nothing of theirs. The call may fail for want
+    // of memory, the slow one not for that; until one succeeds nothing may be freed.
+    while (!membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) && !membarrier(MEMBARRIER_CMD_GLOBAL)) ::sched_yield();
+    return;
+  }
 #if !defined(__SANITIZE_THREAD__)
   std::atomic_thread_fence(std::memory_order_seq_cst);
 #endif

@@ -33,7 +33,7 @@ inline void light_fence(bool membarrier) noexcept {
 }
 
 // The other side, between its store and its loads: after it, each sender has either seen the store, or its own store to
-// `activity` is visible here.
+// `activity` is visible here. Where the kernel refuses for a moment, it tries until it does not.
 void heavy_fence(bool membarrier) noexcept;
 
 }  // namespace verbena::ah

@@ -108,6 +108,25 @@ TEST_F(Lifetime, ARetractedSendHoldsNothingBack) {
   EXPECT_TRUE(directory.acquire(to(3), soon()));
 }
 
+TEST_F(Lifetime, ARetractedSendDoesNotHideAnEarlierOne) {
+  AhDirectory directory = make_directory(with_entries(options(), 1));
+  AhSender sender = std::move(*directory.make_sender());
+  QueuePair pair = make_pair();
+  ASSERT_TRUE(directory.acquire(to(2), soon()));
+  ibv_ah* address = sender.next(to(2));
+  ASSERT_TRUE(post(pair, address));
+  ASSERT_EQ(sender.next(to(2)), address);
+  sender.retract(1);
+  EXPECT_FALSE(directory.acquire(to(3), soon()));
+  directory.on_network_change({.kind = NetworkChange::Kind::kNeighbour, .destination = ipv4(2), .netdev = 0});
+  EXPECT_FALSE(directory.close(Deadline::at({})).empty());
+  EXPECT_FALSE(is_destroyed(address));
+  complete_sends(pair.get(), 1);
+  sender.completed(1);
+  EXPECT_TRUE(directory.close(soon()).empty());
+  EXPECT_TRUE(is_destroyed(address));
+}
+
 TEST_F(Lifetime, ALeaseKeepsOneAddressThroughItsReplacement) {
   AhDirectory directory = make_directory();
   const AhHandle handle = *directory.acquire(to(2), soon());
@@ -233,6 +252,56 @@ TEST_F(Lifetime, ASenderThatIsDroppedWithWorkInFlightHoldsItBack) {
   set_release_failure_handler([](const Error&) {});
   directory = AhDirectory();
   set_release_failure_handler({});
+}
+
+TEST_F(Lifetime, ATicketMayBeOverwrittenAfterItsDirectory) {
+  AhTicket moved_over;
+  AhTicket copied_over;
+  const AhTicket empty;
+  {
+    AhDirectory directory = make_directory();
+    moved_over = directory.acquire_async(to(2));
+    ASSERT_TRUE(moved_over.wait(soon()));
+  }
+  moved_over = AhTicket();
+  {
+    AhDirectory directory = make_directory();
+    copied_over = directory.acquire_async(to(2));
+    ASSERT_TRUE(copied_over.wait(soon()));
+  }
+  copied_over = empty;
+  EXPECT_FALSE(moved_over.ready());
+  EXPECT_FALSE(copied_over.ready());
+  EXPECT_EQ(live().addresses, 0U);
+}
+
+TEST_F(Lifetime, ALeaseThatOutlivesTheDirectoryGivesItsAddressBack) {
+  set_release_failure_handler([](const Error&) {});
+  AhLease lease;
+  {
+    AhDirectory directory = make_directory();
+    const AhHandle handle = *directory.acquire(to(2), soon());
+    lease = std::move(*handle.lease());
+  }
+  set_release_failure_handler({});
+  EXPECT_EQ(live().addresses, 1U);
+  lease = AhLease();
+  EXPECT_EQ(live().addresses, 0U);
+}
+
+TEST_F(Lifetime, AnEmptySenderFindsNothing) {
+  AhDirectory directory = make_directory();
+  const AhHandle handle = *directory.acquire(to(2), soon());
+  AhSender sender;
+  EXPECT_EQ(sender.next(to(2)), nullptr);
+  EXPECT_EQ(sender.next(handle), nullptr);
+  EXPECT_EQ(sender.next(AhHandle()), nullptr);
+  sender.retract(1);
+  sender.completed(1);
+  sender.completed_through(1);
+  sender.drained();
+  EXPECT_EQ(sender.position(), 0U);
+  EXPECT_EQ(sender.outstanding(), 0U);
 }
 
 TEST_F(Lifetime, HitsOfSendersThatAreGoneStayCounted) {

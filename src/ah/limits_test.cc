@@ -56,6 +56,21 @@ TEST_F(Limits, EnomemWithEverythingHeldIsExhaustedAndNotRemembered) {
   EXPECT_TRUE(directory.acquire(to(4), soon()));
 }
 
+TEST_F(Limits, WhatIsHeldAndFoundNoRoomIsTriedAgainAfterItsBackOff) {
+  set_max_ah("fake0", 1);
+  set_advertised_max_ah("fake0", 1 << 20);
+  AhDirectory directory = make_directory();
+  const AhHandle held = *directory.acquire(to(2), soon());
+  AhLease lease = std::move(*held.lease());
+  directory.on_network_change({.kind = NetworkChange::Kind::kNeighbour, .destination = std::nullopt, .netdev = 0});
+  ASSERT_TRUE(eventually([&] { return directory.stats().failed == 1; }));
+  EXPECT_FALSE(directory.acquire(to(3), soon()));  // takes as long as a retry would
+  EXPECT_EQ(attempts(), 3U);
+  lease = AhLease();
+  ASSERT_TRUE(eventually([] { return live().addresses == 0; }));
+  EXPECT_TRUE(directory.acquire(to(2), soon()));  // but whoever asks is answered
+}
+
 TEST_F(Limits, PressureTakesTheLeastRecentlyUsed) {
   AhDirectoryOptions three = options();
   three.max_entries = 3;

@@ -25,10 +25,12 @@ std::uint64_t SendQueue::outstanding() const noexcept {
   return posted > done ? posted - done : 0;
 }
 
-// A stamp beyond the position was retracted: nothing was posted with it.
+// A stamp beyond the position was retracted, but it may have taken the place of an earlier one that was posted: it
+// counts as long as anything is in flight.
 bool SendQueue::names(std::uint32_t slot) const noexcept {
   const std::uint64_t stamp = stamps[slot].load(std::memory_order_relaxed);
-  return stamp > completed.load(std::memory_order_acquire) && stamp <= position.load(std::memory_order_relaxed);
+  const std::uint64_t done = completed.load(std::memory_order_acquire);
+  return stamp > done && position.load(std::memory_order_relaxed) > done;
 }
 
 void SendQueue::wait_outside() const noexcept {

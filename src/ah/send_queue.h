@@ -7,7 +7,7 @@
 //
 // Stamps: `stamps[slot]` is the position of the last work request that took the entry in that slot. After a grace
 // period no new stamp can come for an unlinked entry, so `stamp > completed` decides whether something in flight names
-// it.
+// it. It errs on the safe side only: a retracted stamp may hold an entry until what is in flight has completed.
 #pragma once
 
 #include <atomic>
@@ -66,7 +66,8 @@ struct alignas(64) SendQueue {
   void complete_through(std::uint64_t reached) noexcept;
   std::uint64_t outstanding() const noexcept;
 
-  // Whether something in flight names the entry in that slot. Exact after a grace period, a hint before.
+  // Whether something in flight may name the entry in that slot. After a grace period false is certain, before it is a
+  // hint.
   bool names(std::uint32_t slot) const noexcept;
   // Returns when no section that was open at the call still is. Requires: a heavy fence before it.
   void wait_outside() const noexcept;

@@ -55,6 +55,7 @@ void send_at_random(AhDirectory& directory, QueuePair& pair, std::uint32_t seed,
       ADD_FAILURE() << "a post was refused, seed " << kSeed;
       sender.retract(1);
     }
+    if (random() % 4 == 0 && sender.next(destination) != nullptr) sender.retract(1);  // it stays named
     if (sender.outstanding() == kWindow) sender.completed(complete_sends(pair.get(), 1 + random() % kWindow));
   }
   sender.completed(complete_sends(pair.get(), kWindow));

@@ -45,7 +45,9 @@ struct PingOutcome {
 Result<PingOutcome> run_ping(UdEndpoint& endpoint, const ControlChannel& channel, const PingPlan& plan,
                              const PostPing& post, ProgressBar& progress);
 
-// As a PostPing does it with a directory: takes the address from the sender and posts.
+// As a PostPing does it with a directory: takes the address from the sender and posts. Where the directory has none
+// just now (a GID or a link that comes and goes), nothing is posted and the datagram is lost; the next may find one
+// again.
 Status send_through_directory(UdEndpoint& endpoint, const AhHandle& handle, const UdPeer& peer, std::size_t size);
 
 }  // namespace verbena::cli

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cerrno>
+#include <condition_variable>
 #include <csignal>
 #include <system_error>
 #include <utility>
@@ -18,8 +19,10 @@ namespace verbena::rdma {
 
 namespace {
 
+// A context has a place from before its watcher begins until after it has ended: an expired one is about to end.
 struct Registry {
   std::mutex mutex;
+  std::condition_variable gone;                                  // a place was given up
   std::map<ibv_context*, std::weak_ptr<EventWatcher>> watchers;  // guarded by mutex
 };
 
@@ -38,18 +41,27 @@ void block_signals() {
 }  // namespace
 
 Result<std::shared_ptr<EventWatcher>> EventWatcher::of(ibv_context* context) {
-  const std::lock_guard lock(registry().mutex);
-  std::weak_ptr<EventWatcher>& slot = registry().watchers[context];
-  if (std::shared_ptr<EventWatcher> there = slot.lock()) return there;
+  auto& watchers = registry().watchers;
+  std::unique_lock lock(registry().mutex);
+  for (auto at = watchers.find(context); at != watchers.end(); at = watchers.find(context)) {
+    if (std::shared_ptr<EventWatcher> there = at->second.lock()) return there;
+    registry().gone.wait(lock);
+  }
   const int wake_fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wake_fd < 0) return verbs_failure("eventfd", "of the event watcher", errno);
+  const auto place = watchers.try_emplace(context).first;
   try {
     auto watcher = std::make_shared<EventWatcher>(context, wake_fd);
-    slot = watcher;
+    place->second = watcher;
     return watcher;
   } catch (const std::system_error& error) {
+    watchers.erase(place);
     ::close(wake_fd);
     return verbs_failure("thread", "of the event watcher", error.code().value());
+  } catch (...) {
+    watchers.erase(place);
+    ::close(wake_fd);
+    throw;
   }
 }
 
@@ -64,8 +76,12 @@ EventWatcher::~EventWatcher() {
   while (::write(wake_fd_, &one, sizeof one) < 0 && errno == EINTR) {
   }
   thread_.join();
-  if (old_flags_ >= 0) ::fcntl(context_->async_fd, F_SETFL, old_flags_);
   ::close(wake_fd_);
+  // Only then may the next one of this context begin: it reads the flags, and the stream has one reader.
+  const std::lock_guard lock(registry().mutex);
+  if (old_flags_ >= 0) ::fcntl(context_->async_fd, F_SETFL, old_flags_);
+  registry().watchers.erase(context_);
+  registry().gone.notify_all();
 }
 
 EventWatcher::Ticket EventWatcher::subscribe(Subscriber subscriber) {

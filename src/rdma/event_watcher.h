@@ -26,7 +26,7 @@ class EventWatcher {
   using Subscriber = std::function<void(const ibv_async_event&)>;
   using Ticket = std::uint64_t;
 
-  // The one of this context; started where there is none.
+  // The one of this context; started where there is none. Waits for one that is just ending.
   static Result<std::shared_ptr<EventWatcher>> of(ibv_context* context);
 
   EventWatcher(ibv_context* context, int wake_fd);
