@@ -1,5 +1,6 @@
 #include "device/device.h"
 
+#include <mutex>
 #include <vector>
 
 #include <fmt/format.h>
@@ -33,7 +34,8 @@ std::vector<std::unique_ptr<const Device>> make_list() {
   std::vector<std::string> missing;
   std::vector<std::unique_ptr<const Device>> devices;
   for (const auto* interface : choose_interfaces(*network, settings->interfaces, missing)) {
-    devices.push_back(std::make_unique<const Device>(fmt::format("verbena{}", devices.size()), *interface));
+    devices.push_back(
+        std::make_unique<const Device>(fmt::format("{}{}", kDeviceNamePrefix, devices.size()), *interface));
   }
   for (const auto& name : missing) {
     log(Severity::kError,
@@ -53,7 +55,10 @@ Device::Device(std::string name, const Interface& interface)
       guid_(guid_of(interface)) {}
 
 std::span<const std::unique_ptr<const Device>> device_list() noexcept {
-  static const auto& devices = *new std::vector<std::unique_ptr<const Device>>(make_list());
+  static auto& mutex = *new std::mutex;
+  static auto& devices = *new std::vector<std::unique_ptr<const Device>>;
+  const std::lock_guard guard(mutex);
+  if (devices.empty()) devices = make_list();
   return devices;
 }
 

@@ -9,10 +9,13 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "device/network.h"
 
 namespace verbena::device {
+
+inline constexpr std::string_view kDeviceNamePrefix = "verbena";
 
 class Device {
  public:
@@ -30,8 +33,8 @@ class Device {
   std::uint64_t guid_;
 };
 
-// The devices that VERBENA_DEVICES asks for, made at the first call. Empty, with words in the log, where the settings
-// or rtnetlink forbid.
+// The devices that VERBENA_DEVICES asks for, made at the first call that finds any. Empty, with words in the log, where
+// the settings or rtnetlink forbid.
 std::span<const std::unique_ptr<const Device>> device_list() noexcept;
 
 }  // namespace verbena::device

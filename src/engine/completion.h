@@ -38,6 +38,10 @@ enum class WcOpcode : std::uint32_t {
   kReceiveRdmaWithImmediate = 129,
 };
 
+// What `service_level` says of a datagram received over RoCEv2.
+inline constexpr std::uint8_t kHeaderIsIpv6 = 1;
+inline constexpr std::uint8_t kHeaderIsIpv4 = 2;
+
 inline constexpr std::uint32_t kWcGrh = 1;
 inline constexpr std::uint32_t kWcWithImmediate = 2;
 inline constexpr std::uint32_t kWcWithInvalidate = 8;

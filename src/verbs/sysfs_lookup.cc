@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "device/device.h"
 #include "verbs/sysfs_source.h"
 
 namespace verbena::verbs {
@@ -32,6 +33,8 @@ std::optional<SysfsEntry> find_entry(std::string_view path) {
   SysfsPath split;
   if (!split_sysfs_path(path, split)) return std::nullopt;
   if (split.device.empty()) return all_devices(path);
+  // Constructors of other libraries ask for devices of theirs before this process is ready to list ours.
+  if (!split.device.starts_with(device::kDeviceNamePrefix)) return std::nullopt;
   const auto device = sysfs_device(split.device);
   if (!device) return std::nullopt;
   if (split.character_device) {

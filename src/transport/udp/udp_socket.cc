@@ -94,9 +94,9 @@ Status bind_to(int fd, const Gid& gid, std::uint16_t port, unsigned interface_in
   if (errno == EADDRINUSE && port == kRocePort) {
     return failure(ErrorCode::kBusy,
                    "UDP port 4791 of " + to_string(gid) +
-                       " belongs to a kernel RoCE device (rxe: `rdma link` shows it, `rdma link delete NAME` removes "
-                       "it) or to a process of another user (`ss -lunp sport = :4791` shows it; end it, or run as "
-                       "that user).",
+                       " is taken: by a kernel RoCE device (rxe: `rdma link` shows it, `rdma link delete NAME` removes "
+                       "it), by another user's process, or by a program that does not share it (`ss -lunp sport = "
+                       ":4791` shows it; end it, run as that user, or set VERBENA_UDP=off to stay on this host).",
                    EADDRINUSE);
   }
   return system_failure("Cannot bind UDP " + where);
