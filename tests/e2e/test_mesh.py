@@ -26,8 +26,7 @@ def test_each_hears_each_and_nothing_is_left_when_they_end(host, user, path):
     members = mesh.start([host] * COUNT, user, path, ["--rate", 50])
     mesh.connect(members)
     eventually(lambda: all_hear(members, {m.number: {} for m in members}), 40, "each hears each")
-    for member in members:
-        final = member.stop()
+    for final in mesh.stop_all(members):
         assert clean(final), final
         assert all(heard["copies"] == 0 for heard in final["heard"].values()), final
     assert host.unix_names() == []
@@ -52,8 +51,7 @@ def test_the_rest_goes_on_when_four_are_killed(host, user, path):
     eventually(lambda: all_hear(rest, before), 20, "the rest still hear each other")
     most = 2 * (len(rest) - 1) + 1  # one a direction and living peer, and the one to itself
     eventually(lambda: all(rings(member) <= most for member in rest), 20, "the rings of the dead are let go")
-    for member in rest:
-        final = member.stop()
+    for final in mesh.stop_all(rest):
         assert clean(final), final
     assert host.unix_names() == []
 
@@ -71,8 +69,8 @@ def test_a_newcomer_takes_the_place_of_the_dead(host, user):
     assert len(set(living)) == 3, "the slots of the living differ"
     held = {name.rsplit("/", 1)[1] for name in host.unix_names()}
     assert held == {str(slot) for slot in living}, f"the slot of the dead, {dead}, is free unless a newcomer has it"
-    for member in [first[0], *second]:
-        assert clean(member.stop())
+    for final in mesh.stop_all([first[0], *second]):
+        assert clean(final), final
 
 
 def test_sixteen_processes_on_two_hosts(hosts):
@@ -85,5 +83,5 @@ def test_sixteen_processes_on_two_hosts(hosts):
     rest = members[4:]
     before = {member.number: member.heard() for member in rest}
     eventually(lambda: all_hear(rest, before), 20, "the rest still hear each other")
-    for member in rest:
-        assert clean(member.stop())
+    for final in mesh.stop_all(rest):
+        assert clean(final), final

@@ -25,13 +25,24 @@ class Member:
         """Datagrams by sender, so far."""
         return {int(number): heard["datagrams"] for number, heard in self.report()["heard"].items()}
 
-    def stop(self, seconds=20):
-        self.process.say("stop")
+    def final(self, seconds=20):
+        """Its final word, once it has been told to stop."""
         self.process.finish(seconds)
         line = self.process.last_line("final ")
         if line is None:
             raise Failed(f"no final word\n{self.process.describe()}")
         return json.loads(line.split(" ", 1)[1])
+
+    def stop(self, seconds=20):
+        self.process.say("stop")
+        return self.final(seconds)
+
+
+def stop_all(members):
+    """The final words of all. Told one by one, each would hear the others for as long as it has patience."""
+    for member in members:
+        member.process.say("stop")
+    return [member.final() for member in members]
 
 
 def start(places, user="root", env=None, options=(), envs=None, family="v4"):
