@@ -65,9 +65,14 @@ QueuePair* Inbound::find(Arrival& arrival, const Port* through, Drop& drop) noex
 transport::Receipt Inbound::deliver_unicast(Arrival& arrival, const Port* through, Drop& drop) noexcept {
   auto* queue_pair = find(arrival, through, drop);
   if (queue_pair == nullptr) return transport::Receipt::kTaken;
-  if (patient_ && queue_pair->would_rather_wait(now())) return transport::Receipt::kLater;
   drop = queue_pair->receive(arrival.packet, arrival.datagram.envelope, arrival.udp_payload_size);
-  return transport::Receipt::kTaken;
+  if (drop != Drop::kNoReceiveRequest) return transport::Receipt::kTaken;
+  // A program that polls may be about to post again; one that does not may be waiting for a processor.
+  constexpr Duration kOfPolling = std::chrono::milliseconds(1);
+  constexpr Duration kOfHelper = std::chrono::milliseconds(20);
+  if (!queue_pair->would_rather_wait(now(), patient_ ? kOfHelper : kOfPolling)) return transport::Receipt::kTaken;
+  drop = Drop::kNone;
+  return transport::Receipt::kLater;
 }
 
 Drop Inbound::deliver_group(Arrival& arrival, const Port* through) noexcept {

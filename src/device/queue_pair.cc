@@ -251,13 +251,10 @@ std::optional<Instant> QueuePair::send_due(Instant now) noexcept {
 
 // --- receiving
 
-bool QueuePair::would_rather_wait(Instant now) noexcept {
-  constexpr Duration kPatience = std::chrono::milliseconds(20);
+bool QueuePair::would_rather_wait(Instant now, Duration patience) noexcept {
   const std::lock_guard guard(receive_lock_);
-  const QpState state = engine_.state();
-  if (engine_.has_receive() || state < QpState::kReadyToReceive || state == QpState::kError) return false;
   if (!dry_since_) dry_since_ = now;
-  return now - *dry_since_ < kPatience;
+  return now - *dry_since_ < patience;
 }
 
 Drop QueuePair::receive(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size) noexcept {

@@ -102,8 +102,8 @@ class QueuePair {
   // --- for the other parts of this room
   // A packet for it. Requires: an RCU read section.
   Drop receive(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size) noexcept;
-  // Whether a packet for it should wait a moment, because no receive is posted and none was for less than kPatience.
-  bool would_rather_wait(Instant now) noexcept;
+  // Whether a packet that found no receive should wait: not for longer than `patience` since the first that found none.
+  bool would_rather_wait(Instant now, Duration patience) noexcept;
   // Sends what waits, if the send side is free. True where nothing waits any more. Requires: an RCU read section.
   bool retry_send(Instant now) noexcept;
   // When the rate of an address handle lets the next send go; nothing where it waits for room, or is being sent on.

@@ -119,8 +119,6 @@ class alignas(64) QueuePair {
   // --- Requires: the receive side
   // 0; EINVAL in RESET, with a shared receive queue, for too many SGEs; ENOMEM where full.
   int post_receive(std::uint64_t wr_id, std::span<const Sge> sges) noexcept;
-  // Whether a packet would find a receive. With shared receives nobody knows before it asks: true.
-  bool has_receive() const noexcept { return has_shared_receives() || !receive_queue_.empty(); }
   // kNone: delivered. `udp_payload_size` counts the ICRC, present or not. Neither packet nor envelope is kept.
   Drop on_packet(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size,
                  Instant now) noexcept;
