@@ -22,6 +22,7 @@ namespace verbena::device {
 namespace {
 
 constexpr std::size_t kHelperBudget = 256;
+constexpr int kRoundsAtEnd = 64;
 constexpr unsigned kPollsBetweenUdp = 64;
 constexpr unsigned kUdpHeat = 256;
 constexpr unsigned kPollsToYield = 256;
@@ -109,8 +110,8 @@ Runtime::~Runtime() {
   helper_.stop();
   if (alive() && inbound_ != nullptr) {
     // What UDP brought here for other processes is handed to them before the sockets go.
-    while (receive(kHelperBudget, true, false) > 0) {
-    }
+    // Bounded, as a peer may go on sending.
+    for (int round = 0; round < kRoundsAtEnd && receive(kHelperBudget, true, false) > 0;) ++round;
   }
   delete routes_.load(std::memory_order_relaxed);
   delete inlets_.load(std::memory_order_relaxed);
