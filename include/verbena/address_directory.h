@@ -32,6 +32,7 @@
 #include "verbena/deadline.h"
 #include "verbena/destination.h"
 #include "verbena/export.h"
+#include "verbena/network_change.h"
 #include "verbena/protection_domain.h"
 #include "verbena/result.h"
 #include "verbena/route.h"
@@ -54,14 +55,6 @@ struct AhDirectoryOptions {
   // application reads them and hands each to on_async_event().
   bool watch_async_events = true;
   RouteLookup routes = look_up_route;
-};
-
-// Something in the network changed. A seam: whoever watches rtnetlink calls it.
-struct NetworkChange {
-  enum class Kind { kNeighbour, kAddress, kRoute, kLink };
-  Kind kind = Kind::kRoute;
-  std::optional<Gid> destination;  // nothing: any
-  std::uint32_t netdev = 0;        // 0: any
 };
 
 // Thread-safety: all functions, any thread. None waits but acquire(), AhTicket::wait(), close() and the destructor; and

@@ -135,7 +135,7 @@ void Core::on_network_change(const NetworkChange& change) {
   }
   for (Entry* entry : by_slot_) {
     if (entry == nullptr || entry->state != EntryState::kReady) continue;
-    const bool concerned = (!change.destination || *change.destination == entry->key.destination) &&
+    const bool concerned = change.concerns(entry->key.destination) &&
                            (change.netdev == 0 || entry->source.netdev == 0 || change.netdev == entry->source.netdev);
     if (concerned) refresh(*entry);
   }

@@ -193,7 +193,7 @@ TEST_F(Events, ANeighbourChangeTouchesOnlyItsDestination) {
   const AhHandle a = *directory.acquire(to(2), soon());
   const AhHandle b = *directory.acquire(to(3), soon());
   ibv_ah* of_b = b.lease()->get();
-  directory.on_network_change({.kind = NetworkChange::Kind::kNeighbour, .destination = ipv4(2), .netdev = kNetdev});
+  directory.on_network_change({.kind = NetworkChange::Kind::kNeighbour, .netdev = kNetdev, .address = ipv4(2)});
   ASSERT_TRUE(eventually([&] { return directory.stats().replaced == 1; }));
   EXPECT_EQ(b.lease()->get(), of_b);
   EXPECT_EQ(creations(), 3U);
@@ -206,7 +206,7 @@ TEST_F(Events, ANetworkChangeTriesAgainWhatIsHeldWithoutAnAddress) {
   directory.on_async_event(event_of(IBV_EVENT_GID_CHANGE));
   ASSERT_TRUE(eventually([&] { return !handle.lease(); }));
   set_gids("fake0", 1, usual_gids());
-  directory.on_network_change({.kind = NetworkChange::Kind::kLink, .destination = std::nullopt, .netdev = kNetdev});
+  directory.on_network_change({.kind = NetworkChange::Kind::kLink, .netdev = kNetdev, .address = std::nullopt});
   EXPECT_TRUE(eventually([&] { return handle.lease().has_value(); }));
 }
 

@@ -118,7 +118,7 @@ TEST_F(Lifetime, ARetractedSendDoesNotHideAnEarlierOne) {
   ASSERT_EQ(sender.next(to(2)), address);
   sender.retract(1);
   EXPECT_FALSE(directory.acquire(to(3), soon()));
-  directory.on_network_change({.kind = NetworkChange::Kind::kNeighbour, .destination = ipv4(2), .netdev = 0});
+  directory.on_network_change({.kind = NetworkChange::Kind::kNeighbour, .netdev = 0, .address = ipv4(2)});
   EXPECT_FALSE(directory.close(Deadline::at({})).empty());
   EXPECT_FALSE(is_destroyed(address));
   complete_sends(pair.get(), 1);
@@ -132,7 +132,7 @@ TEST_F(Lifetime, ALeaseKeepsOneAddressThroughItsReplacement) {
   const AhHandle handle = *directory.acquire(to(2), soon());
   AhLease lease = std::move(*handle.lease());
   EXPECT_FALSE(lease.superseded());
-  directory.on_network_change({.kind = NetworkChange::Kind::kNeighbour, .destination = ipv4(2), .netdev = 0});
+  directory.on_network_change({.kind = NetworkChange::Kind::kNeighbour, .netdev = 0, .address = ipv4(2)});
   ASSERT_TRUE(eventually([&] { return directory.stats().replaced == 1; }));
   EXPECT_TRUE(lease.superseded());
   EXPECT_FALSE(is_destroyed(lease.get()));

@@ -62,7 +62,7 @@ TEST_F(Limits, WhatIsHeldAndFoundNoRoomIsTriedAgainAfterItsBackOff) {
   AhDirectory directory = make_directory();
   const AhHandle held = *directory.acquire(to(2), soon());
   AhLease lease = std::move(*held.lease());
-  directory.on_network_change({.kind = NetworkChange::Kind::kNeighbour, .destination = std::nullopt, .netdev = 0});
+  directory.on_network_change({.kind = NetworkChange::Kind::kNeighbour, .netdev = 0, .address = std::nullopt});
   ASSERT_TRUE(eventually([&] { return directory.stats().failed == 1; }));
   EXPECT_FALSE(directory.acquire(to(3), soon()));  // takes as long as a retry would
   EXPECT_EQ(attempts(), 3U);
@@ -110,7 +110,7 @@ TEST_F(Limits, AFullDeviceStillReplacesWhatIsStale) {
   AhDirectory directory = make_directory();
   const AhHandle a = *directory.acquire(to(2), soon());
   const AhHandle b = *directory.acquire(to(3), soon());
-  directory.on_network_change({.kind = NetworkChange::Kind::kNeighbour, .destination = std::nullopt, .netdev = 0});
+  directory.on_network_change({.kind = NetworkChange::Kind::kNeighbour, .netdev = 0, .address = std::nullopt});
   ASSERT_TRUE(eventually([&] { return creations() == 4 && directory.stats().pending == 0; }));
   EXPECT_TRUE(a.lease());
   EXPECT_TRUE(b.lease());

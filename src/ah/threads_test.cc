@@ -78,7 +78,7 @@ TEST_F(Threads, SendersUnderPressureAndEventsNeverNameADestroyedAddress) {
       set_gids("fake0", 1, gids);
       raise_event("fake0", IBV_EVENT_GID_CHANGE);
       directory.on_network_change(
-          {.kind = NetworkChange::Kind::kNeighbour, .destination = random_peer(random).gid, .netdev = 0});
+          {.kind = NetworkChange::Kind::kNeighbour, .netdev = 0, .address = random_peer(random).gid});
       const AhStats stats = directory.stats();
       EXPECT_LE(stats.live, 96U);
       EXPECT_LE(directory.rows().size(), std::size_t{2000});
