@@ -94,13 +94,13 @@ void CompletionQueue::purge_events() noexcept {
   context_->async_events().purge(element_);
 }
 
-bool CompletionQueue::push(const Completion& completion) noexcept {
+bool CompletionQueue::push(const Completion& completion, engine::Place place) noexcept {
   engine::CompletionQueue::Pushed pushed;
   bool first_loss = false;
   {
     const std::lock_guard guard(lock_);
     const bool overrun_before = queue_.overrun();
-    pushed = queue_.push(completion);
+    pushed = queue_.push(completion, place);
     first_loss = !overrun_before && queue_.overrun();
     maybe_full_.store(true, std::memory_order_release);
   }

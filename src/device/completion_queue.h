@@ -47,7 +47,7 @@ class CompletionQueue final : public engine::CompletionSink {
   // Throws away the events of it that nobody has taken.
   void purge_events() noexcept;
 
-  bool push(const Completion& completion) noexcept override;
+  bool push(const Completion& completion, engine::Place place) noexcept override;
 
   // For queue pairs.
   void attach(QueuePair& queue_pair);

@@ -153,14 +153,15 @@ Status QueuePair::modify(const QpAttributes& attributes, engine::AttrMask mask) 
     const std::scoped_lock both(send_lock_, receive_lock_);
     const RcuReadSection section;
     result = engine_.modify(attributes, mask, port().snapshot().view());
+    if (result && engine_.state() == QpState::kReset) {
+      send_queue_->remove_of(qpn());
+      receive_queue_->remove_of(qpn());
+      engine_.give_back_all();
+    }
     if (result && engine_.state() == QpState::kReadyToSend) {
       transmit(now());  // what waited in SQD
       if (engine_.has_untransmitted()) context_->runtime().add_pending(*this);
     }
-  }
-  if (result && (mask & engine::kAttrState) != 0 && attributes.state == QpState::kReset) {
-    send_queue_->remove_of(qpn());
-    receive_queue_->remove_of(qpn());
   }
   tell_events();
   return result;

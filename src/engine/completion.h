@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "engine/place.h"
+
 namespace verbena::engine {
 
 enum class WcStatus : std::uint32_t {
@@ -72,8 +74,8 @@ static_assert(offsetof(Completion, solicited) == 46);
 // Thread-safety: the implementation locks; several queue pairs share one.
 class CompletionSink {
  public:
-  // False where the completion was lost because the queue is full.
-  virtual bool push(const Completion& completion) noexcept = 0;
+  // `place` is given back when the completion is polled. False where the completion was lost because the queue is full.
+  virtual bool push(const Completion& completion, Place place) noexcept = 0;
 
  protected:
   ~CompletionSink() = default;

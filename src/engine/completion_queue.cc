@@ -8,12 +8,12 @@
 
 namespace verbena::engine {
 
-CompletionQueue::Pushed CompletionQueue::push(const Completion& completion) noexcept {
+CompletionQueue::Pushed CompletionQueue::push(const Completion& completion, Place place) noexcept {
   if (ring_.full()) [[unlikely]] {
     overrun_ = true;
     return {};
   }
-  ring_.back_slot() = completion;
+  ring_.back_slot() = {completion, place};
   ring_.commit_push();
   Pushed pushed{.stored = true, .notify = false};
   if (armed_ != Arm::kNone) {
@@ -29,7 +29,9 @@ CompletionQueue::Pushed CompletionQueue::push(const Completion& completion) noex
 std::size_t CompletionQueue::poll(std::span<Completion> into) noexcept {
   const std::size_t count = std::min(into.size(), ring_.size());
   for (std::size_t i = 0; i < count; ++i) {
-    into[i] = ring_.front();
+    const Held& oldest = ring_.front();
+    into[i] = oldest.completion;
+    oldest.place.give_back();
     ring_.pop();
   }
   return count;
@@ -47,7 +49,7 @@ Status CompletionQueue::resize(std::uint32_t capacity) {
                    EINVAL);
   }
   try {
-    Ring<Completion> larger(capacity);
+    Ring<Held> larger(capacity);
     for (; !ring_.empty(); ring_.pop()) larger.push(ring_.front());
     ring_ = std::move(larger);
   } catch (const std::bad_alloc&) {
@@ -59,9 +61,9 @@ Status CompletionQueue::resize(std::uint32_t capacity) {
 void CompletionQueue::remove_of(Qpn qpn) noexcept {
   const std::size_t count = ring_.size();
   for (std::size_t i = 0; i < count; ++i) {
-    const Completion completion = ring_.front();
+    const Held held = ring_.front();
     ring_.pop();
-    if (completion.qp_number != qpn.value()) ring_.push(completion);
+    if (held.completion.qp_number != qpn.value()) ring_.push(held);
   }
 }
 

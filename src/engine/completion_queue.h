@@ -33,8 +33,8 @@ class CompletionQueue {
   bool empty() const noexcept { return ring_.empty(); }
   bool overrun() const noexcept { return overrun_; }
 
-  Pushed push(const Completion& completion) noexcept;
-  // Moves completions to the front of `into`; how many.
+  Pushed push(const Completion& completion, Place place = {}) noexcept;
+  // Moves completions to the front of `into`, and gives their places back; how many.
   std::size_t poll(std::span<Completion> into) noexcept;
   // One shot. Armed for any stays armed for any.
   void arm(Arm arm) noexcept;
@@ -44,7 +44,12 @@ class CompletionQueue {
   void remove_of(Qpn qpn) noexcept;
 
  private:
-  Ring<Completion> ring_;
+  struct alignas(64) Held {
+    Completion completion;
+    Place place;
+  };
+
+  Ring<Held> ring_;
   Arm armed_ = Arm::kNone;
   bool overrun_ = false;
 };

@@ -193,6 +193,11 @@ void QueuePair::reset() noexcept {
   drain_event_wanted_ = false;
 }
 
+void QueuePair::give_back_all() noexcept {
+  send_queue_.give_back_all();
+  receives_given_back_.position.store(receive_queue_.popped(), std::memory_order_relaxed);
+}
+
 void QueuePair::fail() noexcept {
   const QpState from = state();
   if (from == QpState::kReset || from == QpState::kError) return;

@@ -89,11 +89,13 @@ class alignas(64) QueuePair {
   // --- Requires: both sides
   // Checks everything before it changes anything. EINVAL for a step or attribute that the state table or the port does
   // not allow. The rights to a privileged Q_Key are the caller's to check. After a reset the caller takes the queue
-  // pair's completions out of its completion queues.
+  // pair's completions out of its completion queues, and calls give_back_all().
   Status modify(const QpAttributes& attributes, AttrMask mask, const PortView& port);
   QpAttributes query() const noexcept;
   // To the error state, with QP_FATAL, because a completion queue was overrun. Nothing in RESET.
   void fail() noexcept;
+  // After a reset, when the caller has taken its completions out of the completion queues: every place is free.
+  void give_back_all() noexcept;
   // The port's MTU changed. Also set by modify() with kAttrPort.
   void set_mtu(std::uint32_t bytes) noexcept { mtu_ = bytes; }
 
@@ -149,6 +151,7 @@ class alignas(64) QueuePair {
                   const ReceiveRequest& request) noexcept;
   Drop fail_receive(std::uint64_t wr_id, MemoryFault fault) noexcept;
   void complete_receive(std::uint64_t wr_id, WcStatus status, MemoryFault fault) noexcept;
+  Place receive_place() noexcept;
   void flush_receive() noexcept;
 
   // Never changes.
@@ -182,6 +185,7 @@ class alignas(64) QueuePair {
 
   // Receive side.
   alignas(64) ReceiveQueue receive_queue_;
+  GivenBack receives_given_back_;
 
   // Both sides.
   QpCapabilities capabilities_;

@@ -26,7 +26,12 @@ int QueuePair::post_receive(std::uint64_t wr_id, std::span<const Sge> sges) noex
   const QpState now = state();
   if (now == QpState::kReset || has_shared_receives()) return EINVAL;
   if (sges.size() > capabilities_.max_recv_sge) return EINVAL;
-  if (const int error = receive_queue_.post(wr_id, sges); error != 0) return error;
+  int error = receive_queue_.post(wr_id, sges);
+  if (error == ENOMEM) {
+    receive_queue_.free(receives_given_back_.position.load(std::memory_order_relaxed));
+    error = receive_queue_.post(wr_id, sges);
+  }
+  if (error != 0) return error;
   if (now == QpState::kError) flush_receive();
   return 0;
 }
@@ -56,7 +61,12 @@ void QueuePair::complete_receive(std::uint64_t wr_id, WcStatus status, MemoryFau
   completion.opcode = WcOpcode::kReceive;
   completion.vendor_error = static_cast<std::uint32_t>(fault);
   completion.qp_number = qpn_.value();
-  receive_completions_->push(completion);
+  receive_completions_->push(completion, receive_place());
+}
+
+// What polling the completion of the receive that was popped last gives back. A shared queue has given it back already.
+Place QueuePair::receive_place() noexcept {
+  return {has_shared_receives() ? nullptr : &receives_given_back_, receive_queue_.popped()};
 }
 
 // What is in a shared queue stays there for the others; the event says that no more will be taken for this one.
@@ -65,8 +75,10 @@ void QueuePair::flush_receive() noexcept {
     raise(QpEvent::kLastWqeReached);
     return;
   }
-  for (; !receive_queue_.empty(); receive_queue_.pop()) {
-    complete_receive(receive_queue_.front().wr_id, WcStatus::kFlushError, MemoryFault::kNone);
+  while (!receive_queue_.empty()) {
+    const std::uint64_t wr_id = receive_queue_.front().wr_id;
+    receive_queue_.pop();
+    complete_receive(wr_id, WcStatus::kFlushError, MemoryFault::kNone);
   }
 }
 

@@ -105,7 +105,7 @@ void QueuePair::complete_send(WcStatus status, MemoryFault fault) noexcept {
   completion.byte_length = wqe.length;
   completion.qp_number = qpn_.value();
   send_queue_.complete();
-  send_completions_->push(completion);
+  send_completions_->push(completion, send_queue_.place());
 }
 
 // Completes all there is, in order: the one that failed with its own status, the others as flushed.

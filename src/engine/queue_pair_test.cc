@@ -201,6 +201,7 @@ TEST_F(QueuePairTest, ResetForgetsEverythingSilently) {
   EXPECT_FALSE(host_.send_completions().poll());
   EXPECT_FALSE(host_.receive_completions().poll());
   EXPECT_EQ(qp.query().qkey, 0U);
+  qp.give_back_all();
   ASSERT_TRUE(bring_to(qp, QpState::kReadyToSend, host_.port()));
   for (int i = 0; i < 16; ++i) {
     EXPECT_EQ(qp.post_send(request(2)), 0) << "the queues are empty again";

@@ -14,7 +14,7 @@ ReceiveQueue::ReceiveQueue(std::uint32_t capacity, std::uint32_t max_sge)
 
 int ReceiveQueue::post(std::uint64_t wr_id, std::span<const Sge> sges) noexcept {
   if (sges.size() >= stride_) return EINVAL;
-  if (head_ - tail_ >= capacity_) return ENOMEM;
+  if (head_ - freed_ >= capacity_) return ENOMEM;
   Sge* unit = &units_[slot(head_)];
   unit->address = wr_id;
   unit->length = static_cast<std::uint32_t>(sges.size());

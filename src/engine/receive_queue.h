@@ -1,4 +1,5 @@
-// Posted receives, oldest first. Each slot has room for the longest SGE list, so posting never allocates.
+// Posted receives, oldest first. Each slot has room for the longest SGE list, so posting never allocates. What was
+// popped keeps its place until it is freed.
 //
 // Thread-safety: none; one owner at a time.
 #pragma once
@@ -40,6 +41,10 @@ class ReceiveQueue {
   ReceiveRequest front() const noexcept;
   void pop() noexcept { ++tail_; }
   void clear() noexcept { tail_ = head_; }
+  // How many were popped or cleared, ever.
+  std::uint64_t popped() const noexcept { return tail_; }
+  // The places of the first `count` ever popped are free. Requires: count <= popped().
+  void free(std::uint64_t count) noexcept { freed_ = count; }
 
  private:
   // A slot is one unit that holds the wr_id and the number of SGEs, then one unit an SGE.
@@ -51,6 +56,7 @@ class ReceiveQueue {
   std::vector<Sge> units_;
   std::uint64_t head_ = 0;
   std::uint64_t tail_ = 0;
+  std::uint64_t freed_ = 0;
 };
 
 }  // namespace verbena::engine

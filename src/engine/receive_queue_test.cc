@@ -28,6 +28,8 @@ TEST(ReceiveQueue, KeepsOrderAndPiecesOverManyRounds) {
       ASSERT_EQ(request.sges.size(), taken % 4);
       EXPECT_EQ(request.length(), (std::array{0U, 10U, 30U, 60U})[taken % 4]);
     }
+    EXPECT_EQ(queue.post(posted, {}), ENOMEM) << "what was popped keeps its place";
+    queue.free(queue.popped());
   }
 }
 
@@ -39,6 +41,7 @@ TEST(ReceiveQueue, RefusesWhatDoesNotFit) {
   EXPECT_EQ(queue.post(2, pieces(3)), EINVAL) << "a bad request is bad also where the queue is full";
   queue.clear();
   EXPECT_TRUE(queue.empty());
+  queue.free(queue.popped());
   EXPECT_EQ(queue.post(2, pieces(0)), 0);
 }
 

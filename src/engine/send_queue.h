@@ -1,9 +1,10 @@
 // Posted sends, oldest first, in slots of one size, each ready for the wire: its headers are encoded when it is posted.
 //
-//      completed        cursor           posted
-//   done   │ on their way  │ not yet begun  │ free
-//   ───────┴───────────────┴────────────────┴──────>   positions, which only grow
+//    given back   completed        cursor           posted
+//   free   │ done     │ on their way  │ not yet begun  │ free
+//   ───────┴──────────┴───────────────┴────────────────┴──────>   positions, which only grow
 //
+// What is done keeps its place until its completion is polled (place.h).
 // A slot is a SendWqe and behind it either the SGE list or the inline data. Slots begin on cache lines.
 //
 // Thread-safety: none; the send side of a queue pair owns it.
@@ -17,6 +18,7 @@
 
 #include "base/envelope.h"
 #include "base/qpn.h"
+#include "engine/place.h"
 #include "engine/rate.h"
 #include "engine/sge.h"
 #include "wire/bth.h"
@@ -57,7 +59,11 @@ class SendQueue {
   // What the slots have room for: at least what was asked.
   std::uint32_t max_inline() const noexcept { return max_inline_; }
 
-  bool full() const noexcept { return posted_ - completed_ >= capacity_; }
+  bool full() noexcept {
+    if (posted_ - free_until_ < capacity_) [[likely]] return false;
+    free_until_ = given_back_.position.load(std::memory_order_relaxed);
+    return posted_ - free_until_ >= capacity_;
+  }
   bool all_begun() const noexcept { return cursor_ == posted_; }
   std::size_t on_their_way() const noexcept { return static_cast<std::size_t>(cursor_ - completed_); }
   std::size_t size() const noexcept { return static_cast<std::size_t>(posted_ - completed_); }
@@ -76,9 +82,13 @@ class SendQueue {
     ++completed_;
     if (cursor_ < completed_) cursor_ = completed_;
   }
+  // What polling the completion of the request that was completed last gives back.
+  Place place() noexcept { return {&given_back_, completed_}; }
   // Takes back the youngest begin(). Requires: on_their_way() != 0.
   SendWqe& unbegin() noexcept { return wqe_at(--cursor_); }
   void clear() noexcept { completed_ = cursor_ = posted_; }
+  // Every place is free. Requires: empty, and no completion of it can be polled any more.
+  void give_back_all() noexcept { given_back_.position.store(posted_, std::memory_order_relaxed); }
 
   static Sge* sges_of(SendWqe& wqe) noexcept { return reinterpret_cast<Sge*>(&wqe + 1); }
   static std::byte* inline_data_of(SendWqe& wqe) noexcept { return reinterpret_cast<std::byte*>(&wqe + 1); }
@@ -100,6 +110,8 @@ class SendQueue {
   std::uint64_t posted_ = 0;
   std::uint64_t cursor_ = 0;
   std::uint64_t completed_ = 0;
+  std::uint64_t free_until_ = 0;  // as far as given_back_ has been read
+  GivenBack given_back_;
 };
 
 }  // namespace verbena::engine

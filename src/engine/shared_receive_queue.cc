@@ -16,6 +16,7 @@ Take SharedReceiveQueue::take(std::uint64_t length, TakenReceive& taken) noexcep
   taken.sge_count = static_cast<std::uint32_t>(request.sges.size());
   std::copy(request.sges.begin(), request.sges.end(), taken.sges.begin());
   queue_.pop();
+  queue_.free(queue_.popped());
   if (queue_.size() < limit_) {
     limit_ = 0;
     limit_event_ = true;

@@ -122,7 +122,7 @@ Drop QueuePair::deliver_ud(const wire::Packet& packet, const Envelope& envelope,
   // RoCE has no service level in a packet; ConnectX tells here what kind of header stands in front of the payload, and
   // UCX looks for it.
   completion.service_level = envelope.destination.is_ipv4_mapped() ? kHeaderIsIpv4 : kHeaderIsIpv6;
-  return receive_completions_->push(completion) ? Drop::kNone : Drop::kCqOverrun;
+  return receive_completions_->push(completion, receive_place()) ? Drop::kNone : Drop::kCqOverrun;
 }
 
 }  // namespace verbena::engine

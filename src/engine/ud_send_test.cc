@@ -191,15 +191,26 @@ TEST_F(UdSendTest, RefusesAtThePostWhatCanNeverBe) {
   expect_no_completion();
 }
 
-TEST_F(UdSendTest, AFullQueueTakesNoMoreUntilSomethingCompletes) {
-  for (std::uint64_t id = 0; id < 16; ++id) ASSERT_EQ(post(id, 8, 0), 0);
+TEST_F(UdSendTest, AFullQueueTakesNoMoreUntilACompletionIsPolled) {
+  for (std::uint64_t id = 0; id < 16; ++id) ASSERT_EQ(post(id), 0);
   EXPECT_EQ(post(16), ENOMEM);
   ASSERT_TRUE(poll());
   EXPECT_EQ(post(16), ENOMEM) << "being sent is not being complete";
   qp_.on_transmitted(1);
-  expect_no_completion();
+  EXPECT_EQ(post(16), ENOMEM) << "being complete is not being polled";
+  expect_completion(0, WcStatus::kSuccess);
   EXPECT_EQ(post(16), 0);
   EXPECT_EQ(post(17), ENOMEM);
+}
+
+TEST_F(UdSendTest, AnUnsignaledSendKeepsItsPlaceUntilALaterCompletionIsPolled) {
+  for (std::uint64_t id = 0; id < 16; ++id) ASSERT_EQ(post(id, 8, id == 9 ? kSendSignaled : 0), 0);
+  for (int i = 0; i < 16; ++i) ASSERT_TRUE(poll());
+  qp_.on_transmitted(16);
+  EXPECT_EQ(post(16, 8, 0), ENOMEM);
+  expect_completion(9, WcStatus::kSuccess);
+  for (std::uint64_t id = 0; id < 10; ++id) EXPECT_EQ(post(20 + id, 8, 0), 0);
+  EXPECT_EQ(post(30, 8, 0), ENOMEM);
 }
 
 TEST_F(UdSendTest, CompletesInOrderAndOnlyWhatIsSignaled) {
@@ -388,7 +399,7 @@ TEST_F(UdSendTest, APacedAddressHandleSetsTheTimeOfTheNextPacket) {
   vector.static_rate = 2;  // 2.5 Gbit/s: 1020 + 20 bytes take 3328 ns
   const AddressHandle paced = *validate(vector, host_.port(), &host_.domain());
   const Sge sge = host_.sge(0, 1020);
-  SendRequest made = request(1, {&sge, 1}, 0);
+  SendRequest made = request(1, {&sge, 1});
   made.address = &paced;
   for (int i = 0; i < 16; ++i) ASSERT_EQ(qp_.post_send(made), 0);
   int sent = 0;
@@ -403,6 +414,7 @@ TEST_F(UdSendTest, APacedAddressHandleSetsTheTimeOfTheNextPacket) {
   }
   EXPECT_NEAR(static_cast<double>((now_ - begin).count()), 15 * 3328.0, 20'000 + 3328);
   EXPECT_GT((now_ - begin).count(), 15 * 3328 - 20'000 - 3328);
+  expect_completion(1, WcStatus::kSuccess);
   ASSERT_EQ(post(1), 0);
   EXPECT_FALSE(qp_.next_timeout()) << "another address handle has no pace";
   EXPECT_TRUE(poll());

@@ -185,6 +185,56 @@ TEST_F(Datagrams, AFullReceiveQueueSaysSo) {
   EXPECT_EQ(ENOMEM, post_receive(qp.get(), 999));
 }
 
+TEST_F(Datagrams, ASendKeepsItsPlaceUntilItsCompletionIsPolled) {
+  auto qp = make_ready_qp();
+  auto ah = make_ah();
+  ibv_qp_attr attributes{};
+  ibv_qp_init_attr init{};
+  ASSERT_EQ(0, ibv_query_qp(qp.get(), &attributes, IBV_QP_CAP, &init));
+  // Nothing is posted to receive: all is sent, and dropped at the other side.
+  for (int round = 0; round < 3; ++round) {
+    for (std::uint32_t i = 0; i < init.cap.max_send_wr; ++i) ASSERT_EQ(0, post_send(qp.get(), ah.get(), 1, 8, i));
+    EXPECT_EQ(ENOMEM, post_send(qp.get(), ah.get(), 1, 8, 99));
+    take_completions(cq_.get(), 1);
+    EXPECT_EQ(0, post_send(qp.get(), ah.get(), 1, 8, 99)) << "one was polled";
+    EXPECT_EQ(ENOMEM, post_send(qp.get(), ah.get(), 1, 8, 100));
+    take_completions(cq_.get(), init.cap.max_send_wr);
+  }
+}
+
+TEST_F(Datagrams, AResetGivesEveryPlaceBack) {
+  auto qp = make_ready_qp();
+  auto ah = make_ah();
+  ibv_qp_attr attributes{};
+  ibv_qp_init_attr init{};
+  ASSERT_EQ(0, ibv_query_qp(qp.get(), &attributes, IBV_QP_CAP, &init));
+  for (int round = 0; round < 3; ++round) {
+    for (std::uint32_t i = 0; i < init.cap.max_recv_wr; ++i) ASSERT_EQ(0, post_receive(qp.get(), i));
+    for (std::uint32_t i = 0; i < init.cap.max_send_wr; ++i) {
+      ASSERT_EQ(0, post_send(qp.get(), ah.get(), qp->qp_num, 8, i));
+    }
+    EXPECT_EQ(ENOMEM, post_send(qp.get(), ah.get(), qp->qp_num, 8));
+    ASSERT_EQ(0, to_state(qp.get(), IBV_QPS_RESET));
+    ibv_wc completion{};
+    EXPECT_EQ(0, ibv_poll_cq(cq_.get(), 1, &completion)) << "its completions went with it";
+    to_ready(qp.get());
+  }
+}
+
+TEST_F(Datagrams, AReceiveKeepsItsPlaceUntilItsCompletionIsPolled) {
+  auto qp = make_ready_qp();
+  auto ah = make_ah();
+  ibv_qp_attr attributes{};
+  ibv_qp_init_attr init{};
+  ASSERT_EQ(0, ibv_query_qp(qp.get(), &attributes, IBV_QP_CAP, &init));
+  for (std::uint32_t i = 0; i < init.cap.max_recv_wr; ++i) ASSERT_EQ(0, post_receive(qp.get(), 1000 + i));
+  ASSERT_EQ(0, post_send(qp.get(), ah.get(), qp->qp_num, 8));
+  EXPECT_EQ(ENOMEM, post_receive(qp.get(), 1)) << "received or not, nothing was polled";
+  take_completions(cq_.get(), 2);
+  EXPECT_EQ(0, post_receive(qp.get(), 1));
+  EXPECT_EQ(ENOMEM, post_receive(qp.get(), 2));
+}
+
 TEST_F(Datagrams, AnAddressHandleOfAnotherPdFailsTheSend) {
   auto qp = make_ready_qp();
   Owned<ibv_pd> other(ibv_alloc_pd(context_.get()));

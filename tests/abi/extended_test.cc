@@ -205,7 +205,7 @@ TEST_F(Extended, TwoThreadsPollOneQueueFieldByField) {
   std::thread second(reader);
   for (std::uint64_t id = 1; id <= kSends; ++id) {
     ASSERT_EQ(0, post_send(qp_.get(), ah_.get(), 0xfffff0, 8, id));
-    while (seen + 16 < id) std::this_thread::yield();
+    while (seen + 15 < id) std::this_thread::yield();
   }
   first.join();
   second.join();

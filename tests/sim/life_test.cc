@@ -1,5 +1,5 @@
 // A queue pair under random calls of every kind, against a model that only knows the rules: which state follows, how
-// many requests are outstanding, and that each comes back exactly once and in order.
+// many requests are outstanding, which of them keep a place, and that each comes back exactly once and in order.
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
@@ -21,6 +21,7 @@ using engine::testing::kQkey;
 // What is posted and not yet completed.
 struct Outstanding {
   std::uint64_t wr_id = 0;
+  std::uint64_t place = 0;
   bool is_signaled = false;
   bool fails = false;
 };
@@ -91,6 +92,8 @@ class Life {
     if (to == QpState::kReset) {
       sends_.clear();
       receives_.clear();
+      qp_.give_back_all();
+      send_places_ = receive_places_ = {};
     }
     if (to == QpState::kReset || to == QpState::kError) on_their_way_ = 0;
   }
@@ -109,13 +112,12 @@ class Life {
       ASSERT_EQ(error, EINVAL);
       return;
     }
-    const bool flushes = state_ == QpState::kSendQueueError || state_ == QpState::kError;
-    if (!flushes && sends_.size() == qp_.capabilities().max_send_wr) {
+    if (send_places_.held() == qp_.capabilities().max_send_wr) {
       ASSERT_EQ(error, ENOMEM);
       return;
     }
     ASSERT_EQ(error, 0);
-    sends_.push_back({last_wr_id_, (request.flags & kSendSignaled) != 0, sge.length > 1024});
+    sends_.push_back({last_wr_id_, ++send_places_.posted, (request.flags & kSendSignaled) != 0, sge.length > 1024});
   }
 
   void post_receive() {
@@ -123,10 +125,11 @@ class Life {
     const int error = qp_.post_receive(++last_wr_id_, {&sge, 1});
     if (state_ == QpState::kReset) {
       ASSERT_EQ(error, EINVAL);
-    } else if (state_ != QpState::kError && receives_.size() == qp_.capabilities().max_recv_wr) {
+    } else if (receive_places_.held() == qp_.capabilities().max_recv_wr) {
       ASSERT_EQ(error, ENOMEM);
     } else {
       ASSERT_EQ(error, 0);
+      ++receive_places_.posted;
       receives_.push_back(last_wr_id_);
     }
   }
@@ -197,6 +200,7 @@ class Life {
     } else {
       ASSERT_EQ(completion.status, WcStatus::kFlushError);
     }
+    send_places_.given_back = sends_.front().place;
     sends_.pop_front();
   }
 
@@ -214,6 +218,7 @@ class Life {
       ASSERT_FALSE(receives_.empty());
       ASSERT_EQ(completion->wr_id, receives_.front()) << "in order";
       receives_.pop_front();
+      ++receive_places_.given_back;
     }
     if (state_ == QpState::kError || state_ == QpState::kSendQueueError) {
       ASSERT_TRUE(sends_.empty()) << "everything was flushed";
@@ -221,6 +226,12 @@ class Life {
     ASSERT_TRUE(state_ != QpState::kError || receives_.empty());
     ASSERT_EQ(qp_.state(), state_);
   }
+
+  struct Places {
+    std::uint64_t posted = 0;
+    std::uint64_t given_back = 0;
+    std::uint64_t held() const { return posted - given_back; }
+  };
 
   std::mt19937_64 random_;
   Host here_;
@@ -233,6 +244,8 @@ class Life {
   std::deque<std::uint64_t> receives_;
   std::size_t on_their_way_ = 0;
   std::size_t transmitted_ = 0;
+  Places send_places_;
+  Places receive_places_;
   std::uint64_t last_wr_id_ = 0;
   std::array<std::uint64_t, kQpStates> visits_{};
 };

@@ -27,7 +27,9 @@ namespace verbena::engine::testing {
 class QueueSink final : public CompletionSink {
  public:
   explicit QueueSink(std::uint32_t capacity = 1024) : queue_(capacity) {}
-  bool push(const Completion& completion) noexcept override { return queue_.push(completion).stored; }
+  bool push(const Completion& completion, Place place) noexcept override {
+    return queue_.push(completion, place).stored;
+  }
 
   CompletionQueue& queue() noexcept { return queue_; }
   std::optional<Completion> poll() noexcept {
