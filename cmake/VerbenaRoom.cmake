@@ -25,7 +25,7 @@ function(verbena_room name)
     target_link_libraries(${name}_test PRIVATE verbena_${name} ${ROOM_TEST_DEPENDS} GTest::gmock GTest::gtest_main)
     # What is tested is optimised; the tests themselves only cost the compiler time.
     target_compile_options(${name}_test PRIVATE $<$<CONFIG:RelWithDebInfo>:-O0>)
-    gtest_discover_tests(${name}_test TEST_PREFIX ${name}/ PROPERTIES TIMEOUT 120 DISCOVERY_TIMEOUT 60)
+    gtest_discover_tests(${name}_test TEST_PREFIX ${name}/ DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)
     verbena_label_tests(${name}_test unit ${ROOM_LABELS})
   endif()
 endfunction()

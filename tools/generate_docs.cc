@@ -8,6 +8,7 @@
 #include "base/drop.h"
 #include "base/setting.h"
 #include "device/settings.h"
+#include "device/object_kind.h"
 #include "device/traffic.h"
 
 namespace {
@@ -69,6 +70,10 @@ std::string drops_page() {
   out += counter_table(std::span(verbena::kDropRows).subspan(1));
   out += "\n## Traffic\n\nThe table is `kTrafficRows` in `src/device/traffic.h`.\n\n";
   out += counter_table(verbena::device::kTrafficRows);
+  out += "\n## Objects\n\nHow many there are now. The table is `kObjectRows` in `src/device/object_kind.h`.\n\n";
+  std::vector<verbena::CounterRow> gauges;
+  for (const auto& row : verbena::device::kObjectRows) gauges.push_back(row.gauge);
+  out += counter_table(gauges);
   return out;
 }
 

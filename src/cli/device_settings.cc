@@ -18,6 +18,19 @@ void add_device_settings(CLI::App& subcommand, DeviceSettings& settings) {
                   "Lose, duplicate, delay, reorder or corrupt on purpose, by a seed (VERBENA_IMPAIR)")
       ->type_name("SPEC")
       ->group(kGroup);
+  subcommand.add_option("--limits", settings.limits, "Lower limits, as in max_ah=64 (VERBENA_LIMITS)")
+      ->type_name("SPEC")
+      ->group(kGroup);
+  subcommand
+      .add_option("--inject", settings.inject,
+                  "Calls that are slow or fail, as in create_ah.delay=1s,create_ah.fail=ENOMEM (VERBENA_INJECT)")
+      ->type_name("SPEC")
+      ->group(kGroup);
+  subcommand
+      .add_flag("--strict", settings.strict,
+                "Look for misuse that a device need not see, such as an address handle destroyed too early "
+                "(VERBENA_STRICT=on)")
+      ->group(kGroup);
   subcommand.add_option("--pcap", settings.pcap, "Write each datagram to this file, for Wireshark (VERBENA_PCAP)")
       ->type_name("FILE")
       ->group(kGroup);
@@ -35,6 +48,9 @@ Variables to_variables(const DeviceSettings& settings, const std::string& direct
   Variables variables;
   if (!settings.devices.empty()) variables.emplace_back("VERBENA_DEVICES", settings.devices);
   if (!settings.impair.empty()) variables.emplace_back("VERBENA_IMPAIR", settings.impair);
+  if (!settings.limits.empty()) variables.emplace_back("VERBENA_LIMITS", settings.limits);
+  if (!settings.inject.empty()) variables.emplace_back("VERBENA_INJECT", settings.inject);
+  if (settings.strict) variables.emplace_back("VERBENA_STRICT", "on");
   if (!settings.pcap.empty()) {
     variables.emplace_back("VERBENA_PCAP", (std::filesystem::path(directory) / settings.pcap).string());
   }

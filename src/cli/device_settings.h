@@ -15,13 +15,16 @@ namespace verbena::cli {
 struct DeviceSettings {
   std::string devices;  // empty: as the device chooses
   std::string impair;   // empty: no impairment
+  std::string limits;   // empty: those of the device
+  std::string inject;   // empty: no faults
   std::string pcap;     // empty: no capture
   std::string log;      // empty: the device's default
   bool no_shm = false;
   bool no_udp = false;
+  bool strict = false;
 };
 
-// Adds --devices, --impair, --pcap, --no-shm, --no-udp and --log. Requires: `settings` outlives `subcommand`.
+// Adds an option for each setting of the device. Requires: `settings` outlives `subcommand`.
 void add_device_settings(CLI::App& subcommand, DeviceSettings& settings);
 
 // Name and value, in the order in which they are to be set.

@@ -12,10 +12,7 @@ Result<std::unique_ptr<AddressHandle>> AddressHandle::create(ProtectionDomain& d
     return engine::validate(vector, context.port().snapshot().view(), &domain.engine());
   }();
   if (!handle) return tl::make_unexpected(handle.error());
-  if (auto counted = context.count(context.counts().address_handles, context.limits().max_ah, "address handles");
-      !counted) {
-    return tl::make_unexpected(counted.error());
-  }
+  if (auto entered = context.enter(ObjectKind::kAddressHandle); !entered) return tl::make_unexpected(entered.error());
   return std::unique_ptr<AddressHandle>(new AddressHandle(domain, *handle));
 }
 
@@ -28,8 +25,9 @@ AddressHandle::AddressHandle(ProtectionDomain& domain, const engine::AddressHand
 }
 
 AddressHandle::~AddressHandle() {
+  context_->check_unused(handle_);
   domain_.engine().leave(engine::Resident::kAddressHandle);
-  context_->counts().address_handles.fetch_sub(1, std::memory_order_relaxed);
+  context_->leave(ObjectKind::kAddressHandle);
 }
 
 }  // namespace verbena::device

@@ -19,14 +19,11 @@ Result<std::unique_ptr<CompletionQueue>> CompletionQueue::create(Context& contex
                                capacity, context.limits().max_cqe),
                    EINVAL);
   }
-  if (auto counted = context.count(context.counts().completion_queues, context.limits().max_cq, "completion queues");
-      !counted) {
-    return tl::make_unexpected(counted.error());
-  }
+  if (auto entered = context.enter(ObjectKind::kCompletionQueue); !entered) return tl::make_unexpected(entered.error());
   try {
     return std::unique_ptr<CompletionQueue>(new CompletionQueue(context, capacity, channel, element));
   } catch (const std::bad_alloc&) {
-    context.counts().completion_queues.fetch_sub(1, std::memory_order_relaxed);
+    context.leave(ObjectKind::kCompletionQueue);
     return failure(ErrorCode::kExhausted, fmt::format("no memory for a completion queue of {} entries", capacity),
                    ENOMEM);
   }
@@ -40,7 +37,7 @@ CompletionQueue::CompletionQueue(Context& context, std::uint32_t capacity, Event
       queue_(capacity) {}
 
 CompletionQueue::~CompletionQueue() {
-  context_->counts().completion_queues.fetch_sub(1, std::memory_order_relaxed);
+  context_->leave(ObjectKind::kCompletionQueue);
   if (!context_->alive()) return;
   context_->runtime().forget(*this);
   purge_events();

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "device/clock.h"
 #include "device/log.h"
 #include "device/queue_pair.h"
 #include "device/rcu.h"
@@ -27,11 +29,15 @@ engine::KeySeed random_seed() noexcept {
   return seed;
 }
 
-engine::Limits limits_of_device() noexcept {
-  engine::Limits limits;
-  limits.gid_table_length = GidTable::kLength;
-  limits.max_cqe = (1U << 22) - 1;  // as hardware, not rxe: perftest asks for 256,000 where it drives 16 queue pairs
-  return limits;
+// Too short for the scheduler: waited out on the processor.
+constexpr Duration kShortWait = std::chrono::microseconds(60);
+
+void pass(Duration span) {
+  if (span > kShortWait) {
+    std::this_thread::sleep_for(span);
+    return;
+  }
+  for (const Instant end = now() + span; now() < end;) continue;
 }
 
 }  // namespace
@@ -55,7 +61,7 @@ Result<std::shared_ptr<Context>> Context::open(const Device& device) {
 Context::Context(std::shared_ptr<Runtime> runtime, Port& port, std::unique_ptr<EventChannel> events)
     : runtime_(std::move(runtime)),
       port_(port),
-      limits_(limits_of_device()),
+      limits_(runtime_->settings().limits),
       async_events_(std::move(events)),
       memory_(limits_.max_mr, random_seed()) {
   port_.attach(*this);
@@ -76,6 +82,10 @@ void Context::close() noexcept {
 }
 
 void Context::on_port_event(PortEvent event) noexcept {
+  if (runtime_->injection().loses_event()) {
+    port_.counters().add(Traffic::kEventsLost, 1);
+    return;
+  }
   async_events_->push({kPortNumber, static_cast<std::uint32_t>(event)});
 }
 
@@ -110,11 +120,44 @@ void Context::remove_region(MemoryKey key) noexcept {
   wait_for_readers();
 }
 
-Status Context::count(std::atomic<std::uint32_t>& counter, std::uint32_t limit, const char* what) const {
-  if (counter.fetch_add(1, std::memory_order_relaxed) < limit) return {};
-  counter.fetch_sub(1, std::memory_order_relaxed);
-  return failure(ErrorCode::kExhausted, fmt::format("{}: all {} {} are in use", port_.device().name(), limit, what),
-                 ENOMEM);
+Status Context::enter(ObjectKind kind) {
+  const ObjectRow& row = row_of(kind);
+  const Injection::Verdict verdict = runtime_->injection().on_call(kind);
+  if (verdict.delay != Duration{0}) pass(verdict.delay);
+  if (verdict.error != 0) {
+    return failure(ErrorCode::kExhausted,
+                   fmt::format("{}: {} fails on purpose (VERBENA_INJECT)", port_.device().name(), row.call),
+                   verdict.error);
+  }
+  auto& number = objects_[static_cast<std::size_t>(kind)];
+  const std::uint32_t limit = limits_.*row.limit;
+  if (number.fetch_add(1, std::memory_order_relaxed) >= limit) {
+    number.fetch_sub(1, std::memory_order_relaxed);
+    return failure(ErrorCode::kExhausted,
+                   fmt::format("{}: all {} {} are in use", port_.device().name(), limit, row.words), ENOMEM);
+  }
+  port_.counters().add(kind);
+  return {};
+}
+
+void Context::leave(ObjectKind kind) noexcept {
+  objects_[static_cast<std::size_t>(kind)].fetch_sub(1, std::memory_order_relaxed);
+  if (alive()) port_.counters().remove(kind);
+}
+
+void Context::check_unused(const engine::AddressHandle& handle) noexcept {
+  if (!runtime_->settings().strict || !alive()) return;
+  const std::lock_guard guard(mutex_);
+  for (auto* queue_pair : queue_pairs_) {
+    const std::size_t sends = queue_pair->forget_address(handle);
+    if (sends == 0) continue;
+    port_.counters().add(Traffic::kAhInUse, 1);
+    log(Severity::kError,
+        fmt::format("{}: an address handle to {} was destroyed while {} posted send(s) of queue pair {:#x} named it: "
+                    "poll their completion first",
+                    port_.device().name(), to_string(handle.vector.destination), sends, queue_pair->qpn().value()));
+    return;
+  }
 }
 
 void Context::enlist(QueuePair& queue_pair) {

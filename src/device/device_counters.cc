@@ -3,10 +3,17 @@
 #include "device/log.h"
 
 namespace verbena::device {
+namespace {
+
+constexpr std::size_t kFirstTraffic = kDropCount - 1;
+constexpr std::size_t kFirstObject = kFirstTraffic + static_cast<std::size_t>(Traffic::kCount);
+
+}  // namespace
 
 std::vector<CounterRow> DeviceCounters::rows() {
   std::vector<CounterRow> rows(kDropRows.begin() + 1, kDropRows.end());  // without kNone
   rows.insert(rows.end(), kTrafficRows.begin(), kTrafficRows.end());
+  for (const ObjectRow& row : kObjectRows) rows.push_back(row.gauge);
   return rows;
 }
 
@@ -19,7 +26,15 @@ void DeviceCounters::explain(std::string_view sentence) noexcept {
 }
 
 void DeviceCounters::add(Traffic traffic, std::uint64_t how_many) noexcept {
-  block_.add(kDropCount - 1 + static_cast<std::size_t>(traffic), how_many);
+  block_.add(kFirstTraffic + static_cast<std::size_t>(traffic), how_many);
+}
+
+void DeviceCounters::add(ObjectKind kind) noexcept {
+  block_.add(kFirstObject + static_cast<std::size_t>(kind), 1);
+}
+
+void DeviceCounters::remove(ObjectKind kind) noexcept {
+  block_.add(kFirstObject + static_cast<std::size_t>(kind), ~std::uint64_t{0});  // modulo 2^64: one less
 }
 
 }  // namespace verbena::device

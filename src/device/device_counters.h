@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/drop.h"
+#include "device/object_kind.h"
 #include "device/traffic.h"
 #include "host/counter_page.h"
 #include "transport/datagram.h"
@@ -19,12 +20,14 @@ class DeviceCounters final : public transport::DropCounter {
   DeviceCounters() = default;
   explicit DeviceCounters(host::CounterBlock block) noexcept : block_(block) {}
 
-  // The rows of a block, in the order in which this class counts: the drops, then the traffic.
+  // The rows of a block, in the order in which this class counts: drops, traffic, objects.
   static std::vector<CounterRow> rows();
 
   void count(Drop drop, std::uint64_t how_many = 1) noexcept override;
   void explain(std::string_view sentence) noexcept override;
   void add(Traffic traffic, std::uint64_t how_many) noexcept;
+  void add(ObjectKind kind) noexcept;
+  void remove(ObjectKind kind) noexcept;
 
  private:
   host::CounterBlock block_;

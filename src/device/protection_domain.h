@@ -15,7 +15,7 @@ class ProtectionDomain {
  public:
   // kExhausted: ENOMEM.
   static Result<std::unique_ptr<ProtectionDomain>> create(Context& context);
-  ~ProtectionDomain() { context_->counts().protection_domains.fetch_sub(1, std::memory_order_relaxed); }
+  ~ProtectionDomain() { context_->leave(ObjectKind::kProtectionDomain); }
   ProtectionDomain(const ProtectionDomain&) = delete;
   ProtectionDomain& operator=(const ProtectionDomain&) = delete;
 

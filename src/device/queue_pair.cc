@@ -64,12 +64,10 @@ Status check_init(const Context& context, const QpInit& init) {
 Result<std::unique_ptr<QueuePair>> QueuePair::create(ProtectionDomain& domain, const QpInit& init) {
   Context& context = domain.context();
   if (auto checked = check_init(context, init); !checked) return tl::make_unexpected(checked.error());
-  if (auto counted = context.count(context.counts().queue_pairs, context.limits().max_qp, "queue pairs"); !counted) {
-    return tl::make_unexpected(counted.error());
-  }
+  if (auto entered = context.enter(ObjectKind::kQueuePair); !entered) return tl::make_unexpected(entered.error());
   auto qpn = context.runtime().reserve_qpn();
   if (!qpn) {
-    context.counts().queue_pairs.fetch_sub(1, std::memory_order_relaxed);
+    context.leave(ObjectKind::kQueuePair);
     return tl::make_unexpected(qpn.error());
   }
   try {
@@ -78,7 +76,7 @@ Result<std::unique_ptr<QueuePair>> QueuePair::create(ProtectionDomain& domain, c
     return made;
   } catch (const std::bad_alloc&) {
     context.runtime().queue_pairs().release(*qpn);
-    context.counts().queue_pairs.fetch_sub(1, std::memory_order_relaxed);
+    context.leave(ObjectKind::kQueuePair);
     return failure(ErrorCode::kExhausted,
                    fmt::format("no memory for a queue pair with {} sends and {} receives",
                                init.capabilities.max_send_wr, init.capabilities.max_recv_wr),
@@ -128,7 +126,7 @@ QueuePair::~QueuePair() {
   send_queue_->release_use();
   receive_queue_->release_use();
   if (shared_receives_ != nullptr) shared_receives_->detach();
-  context_->counts().queue_pairs.fetch_sub(1, std::memory_order_relaxed);
+  context_->leave(ObjectKind::kQueuePair);
   domain_.engine().leave(engine::Resident::kQueuePair);
 }
 
@@ -241,6 +239,11 @@ bool QueuePair::retry_send(Instant now) noexcept {
   transmit(now);
   tell_events();
   return !engine_.has_untransmitted();
+}
+
+std::size_t QueuePair::forget_address(const engine::AddressHandle& handle) noexcept {
+  const std::lock_guard guard(send_lock_);
+  return engine_.forget_address(handle);
 }
 
 std::optional<Instant> QueuePair::send_due(Instant now) noexcept {

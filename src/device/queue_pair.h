@@ -75,6 +75,9 @@ class QueuePair {
       if (!queue_pair_.context_->alive()) return Context::refuse_child();
       return queue_pair_.engine_.post_send(request);
     }
+    // What post() would answer if there were room, and how many there is room for.
+    int check(const SendRequest& request) const noexcept { return queue_pair_.engine_.check_send(request); }
+    std::size_t room() const noexcept { return queue_pair_.engine_.send_room(); }
 
    private:
     QueuePair& queue_pair_;
@@ -108,6 +111,8 @@ class QueuePair {
   bool retry_send(Instant now) noexcept;
   // When the rate of an address handle lets the next send go; nothing where it waits for room, or is being sent on.
   std::optional<Instant> send_due(Instant now) noexcept;
+  // As the engine's.
+  std::size_t forget_address(const engine::AddressHandle& handle) noexcept;
   void fail() noexcept;
   void set_mtu(std::uint32_t bytes) noexcept;
   // Nothing arrives for it from here on.

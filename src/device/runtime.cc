@@ -16,7 +16,6 @@
 #include "device/queue_pair.h"
 #include "device/rcu.h"
 #include "device/wire_frame.h"
-#include "transport/impair/impair_spec.h"
 
 namespace verbena::device {
 namespace {
@@ -58,7 +57,7 @@ Result<std::shared_ptr<Runtime>> Runtime::acquire() {
   return runtime;
 }
 
-Runtime::Runtime(const Settings& settings) : settings_(settings) {}
+Runtime::Runtime(const Settings& settings) : settings_(settings), injection_(settings.injection) {}
 
 Status Runtime::start() {
   const auto add_block = [this](std::string_view name) -> Result<DeviceCounters> {
@@ -87,9 +86,9 @@ Status Runtime::start() {
     tap_ = std::move(*tap);
   }
   router_ = std::make_unique<Router>(*exchange_, host_counters_, routes_, settings_.shared_memory);
-  const auto impairment = transport::parse_impair_spec(settings_.impairment);
-  if (!impairment) return tl::make_unexpected(impairment.error());
-  if (!impairment->is_idle()) impair_ = std::make_unique<transport::Impair>(*impairment, *router_, host_counters_);
+  if (!settings_.impairment.is_idle()) {
+    impair_ = std::make_unique<transport::Impair>(settings_.impairment, *router_, host_counters_);
+  }
   inbound_ = std::make_unique<Inbound>(*exchange_, queue_pairs_, groups_, host_counters_, tap_.get());
 
   auto netlink = Netlink::open();

@@ -21,6 +21,7 @@
 #include "device/device_counters.h"
 #include "device/helper.h"
 #include "device/inbound.h"
+#include "device/injection.h"
 #include "device/netlink.h"
 #include "device/pending_senders.h"
 #include "device/port.h"
@@ -56,6 +57,9 @@ class Runtime final : private HelperWork {
   // The port of `device`, opened at the first call. kBusy with EADDRINUSE where UDP 4791 belongs to somebody else on
   // every address of it.
   Result<Port*> open_port(const Device& device);
+
+  const Settings& settings() const noexcept { return settings_; }
+  Injection& injection() noexcept { return injection_; }
 
   // --- queue pairs
   QpTable& queue_pairs() noexcept { return queue_pairs_; }
@@ -116,6 +120,7 @@ class Runtime final : private HelperWork {
   Status change_groups(const Gid& group, QueuePair& queue_pair, bool attach);
 
   const Settings settings_;
+  Injection injection_;
   std::atomic<bool> alive_{true};  // relaxed: changes only in a child, before any of its code runs
 
   std::unique_ptr<transport::CounterMemory> counter_memory_;

@@ -10,6 +10,9 @@
 #include <vector>
 
 #include "base/setting.h"
+#include "device/injection.h"
+#include "device/limits.h"
+#include "transport/impair/impair_spec.h"
 #include "verbena/result.h"
 
 namespace verbena::device {
@@ -28,6 +31,18 @@ inline constexpr std::array kSettingRows{
     SettingRow{"VERBENA_IMPAIR", "KEY=VALUE[,...]", "none",
                "Faults for every packet sent, drawn from the seed: loss=5%, dup=5%, reorder=5%, corrupt=1%, delay=1ms, "
                "jitter=200us, seed=7."},
+    SettingRow{
+        "VERBENA_LIMITS", "KEY=VALUE[,...]", "none",
+        "Limits of the devices, lower than they are, to rehearse running into them: max_ah=64, max_qp, max_qp_wr, "
+        "max_cq, max_cqe, max_mr, max_pd, max_sge, max_inline, max_srq, max_srq_wr, max_srq_sge."},
+    SettingRow{
+        "VERBENA_INJECT", "KEY=VALUE[,...]", "none",
+        "Calls that are slow or fail, drawn from the seed: create_ah.delay=1ms..3s, create_ah.fail=ENOMEM with "
+        "create_ah.after=100, create_ah.times=10, create_ah.chance=5%; the same for alloc_pd, reg_mr, create_cq, "
+        "create_srq and create_qp; events.lose=50%; seed=7."},
+    SettingRow{"VERBENA_STRICT", "on|off", "off",
+               "Whether misuse is looked for that a device need not see: an address handle that is destroyed while a "
+               "posted send names it is counted and named in the log."},
     SettingRow{"VERBENA_PCAP", "FILE", "none",
                "Packets sent and received are appended to this pcapng file; several processes may share it."},
     SettingRow{"VERBENA_LOG", "off|error|warn|info|debug", "warn", "How much is written to standard error."},
@@ -37,7 +52,10 @@ struct Settings {
   std::vector<std::string> interfaces;  // empty: choose
   bool shared_memory = true;
   bool udp = true;
-  std::string impairment;
+  bool strict = false;
+  transport::ImpairSpec impairment;
+  engine::Limits limits = standard_limits();
+  InjectionSpec injection;
   std::string pcap;
   std::string log_level = "warn";
 };

@@ -30,7 +30,8 @@ TEST(Settings, KeepTheOrderOfTheInterfaces) {
 }
 
 TEST(Settings, ABadValueIsNamedWithItsVariable) {
-  for (const auto* variable : {"VERBENA_SHM", "VERBENA_UDP", "VERBENA_LOG"}) {
+  for (const auto* variable : {"VERBENA_SHM", "VERBENA_UDP", "VERBENA_STRICT", "VERBENA_IMPAIR", "VERBENA_LIMITS",
+                               "VERBENA_INJECT", "VERBENA_LOG"}) {
     const auto settings = parse({{variable, "perhaps"}});
     ASSERT_FALSE(settings);
     EXPECT_NE(settings.error().message.find(variable), std::string::npos);

@@ -23,14 +23,13 @@ Result<std::unique_ptr<SharedReceiveQueue>> SharedReceiveQueue::create(Protectio
                     context.device().name(), wanted.max_wr, wanted.max_sge, limits.max_srq_wr, limits.max_srq_sge),
         EINVAL);
   }
-  if (auto counted = context.count(context.counts().shared_receive_queues, limits.max_srq, "shared receive queues");
-      !counted) {
-    return tl::make_unexpected(counted.error());
+  if (auto entered = context.enter(ObjectKind::kSharedReceiveQueue); !entered) {
+    return tl::make_unexpected(entered.error());
   }
   try {
     return std::unique_ptr<SharedReceiveQueue>(new SharedReceiveQueue(domain, wanted, element));
   } catch (const std::bad_alloc&) {
-    context.counts().shared_receive_queues.fetch_sub(1, std::memory_order_relaxed);
+    context.leave(ObjectKind::kSharedReceiveQueue);
     return failure(ErrorCode::kExhausted, fmt::format("no memory for {} shared receives", wanted.max_wr), ENOMEM);
   }
 }
@@ -46,7 +45,7 @@ SharedReceiveQueue::SharedReceiveQueue(ProtectionDomain& domain, const Attribute
 
 SharedReceiveQueue::~SharedReceiveQueue() {
   domain_.engine().leave(engine::Resident::kSharedReceiveQueue);
-  context_->counts().shared_receive_queues.fetch_sub(1, std::memory_order_relaxed);
+  context_->leave(ObjectKind::kSharedReceiveQueue);
   if (context_->alive()) purge_events();
 }
 

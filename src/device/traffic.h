@@ -17,6 +17,8 @@ enum class Traffic : std::uint8_t {
   kSentShared,
   kSentUdp,
   kHandedOver,
+  kAhInUse,
+  kEventsLost,
   kCount,
 };
 
@@ -28,6 +30,9 @@ inline constexpr std::array<CounterRow, static_cast<std::size_t>(Traffic::kCount
     {"sent_shared", "packets", Side::kSender, "Packets sent to a process of this host through shared memory."},
     {"sent_udp", "packets", Side::kSender, "Packets sent through UDP."},
     {"handed_over", "packets", Side::kReceiver, "Packets that UDP brought here for another process, handed to it."},
+    {"ah_in_use", "address handles", Side::kSender,
+     "Address handles destroyed while a posted send named them; looked for with VERBENA_STRICT=on."},
+    {"events_lost", "events", Side::kBoth, "Asynchronous events kept from the program, as VERBENA_INJECT asks."},
 }};
 
 }  // namespace verbena::device

@@ -1,7 +1,7 @@
-// When a work request gives its place in its queue back: once its completion has been polled, or that of a later request
-// of the same queue (InfiniBand Architecture volume 1, section 10.8.5). An unsignaled send keeps its place until then. So
-// a completion queue that is as long as the queues that feed it is never overrun, and a program that posts until ENOMEM
-// and then polls runs here as on hardware.
+// When a work request gives its place in its queue back: once its completion has been polled, or that of a later
+// request of the same queue (InfiniBand Architecture volume 1, section 10.8.5). An unsignaled send keeps its place
+// until then. So a completion queue that is as long as the queues that feed it is never overrun, and a program that
+// posts until ENOMEM and then polls runs here as on hardware.
 #pragma once
 
 #include <atomic>
@@ -14,8 +14,8 @@ struct alignas(64) GivenBack {
   std::atomic<std::uint64_t> position{0};  // all places before it are free
 };
 
-// What a completion gives back when it is polled. The queue pair outlives it: destroying or resetting a queue pair takes
-// its completions out first.
+// What a completion gives back when it is polled. The queue pair outlives it: destroying or resetting a queue pair
+// takes its completions out first.
 struct Place {
   GivenBack* queue = nullptr;  // nullptr: nothing
   std::uint64_t end = 0;

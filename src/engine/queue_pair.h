@@ -102,6 +102,9 @@ class alignas(64) QueuePair {
   // --- Requires: the send side
   // 0; EINVAL for the state, the opcode, too many SGEs, inline data too long, no address handle; ENOMEM where full.
   int post_send(const SendRequest& request) noexcept;
+  // What post_send() would answer if there were room, and how many there is room for.
+  int check_send(const SendRequest& request) const noexcept;
+  std::size_t send_room() noexcept { return send_queue_.room(); }
   // The next packet to send, if there is one that may go now. Each is sent in order.
   bool poll_transmit(Instant now, Transmit& packet) noexcept;
   // The oldest `count` packets that were yielded are on the network: their requests complete.
@@ -115,6 +118,8 @@ class alignas(64) QueuePair {
   // Flushes what waits if the receive side has taken the queue pair to the error state; also part of poll_transmit().
   // To be called after an on_packet() that left the state kError.
   void settle_send() noexcept;
+  // How many requests that keep their place name the handle; they no longer do.
+  std::size_t forget_address(const AddressHandle& handle) noexcept { return send_queue_.forget_address(handle); }
   // The UDP source port of packets to address handles without flow label.
   void set_source_port(std::uint16_t port) noexcept { source_port_ = port; }
 
@@ -134,6 +139,8 @@ class alignas(64) QueuePair {
   void raise(QpEvent event) noexcept;
 
   // Send side.
+  // 0 or EINVAL; where 0, also the length of the payload and what becomes of the request.
+  int judge(const SendRequest& request, std::uint64_t& length, SendVerdict& verdict) const noexcept;
   SendVerdict verdict_on(const SendRequest& request) const noexcept;
   void write_wqe(const SendRequest& request, std::uint64_t length, SendVerdict verdict) noexcept;
   void encode_ud(const SendRequest& request, SendWqe& wqe) noexcept;

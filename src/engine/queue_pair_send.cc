@@ -7,17 +7,27 @@
 
 namespace verbena::engine {
 
-int QueuePair::post_send(const SendRequest& request) noexcept {
-  const QpState now = state();
-  if (now < QpState::kReadyToSend) return EINVAL;
-  std::uint64_t length = 0;
-  for (const Sge& sge : request.sges) length += sge.length;
+int QueuePair::judge(const SendRequest& request, std::uint64_t& length, SendVerdict& verdict) const noexcept {
+  if (state() < QpState::kReadyToSend) return EINVAL;
   if (request.sges.size() > capabilities_.max_send_sge) return EINVAL;
+  length = 0;
+  for (const Sge& sge : request.sges) length += sge.length;
   if ((request.flags & kSendInline) != 0 && length > capabilities_.max_inline_data) return EINVAL;
-  const SendVerdict verdict = verdict_on(request);
-  if (verdict == SendVerdict::kRefuse) return EINVAL;
+  verdict = verdict_on(request);
+  return verdict == SendVerdict::kRefuse ? EINVAL : 0;
+}
 
-  const bool flushes = now == QpState::kSendQueueError || now == QpState::kError;
+int QueuePair::check_send(const SendRequest& request) const noexcept {
+  std::uint64_t length = 0;
+  SendVerdict verdict = SendVerdict::kRefuse;
+  return judge(request, length, verdict);
+}
+
+int QueuePair::post_send(const SendRequest& request) noexcept {
+  std::uint64_t length = 0;
+  SendVerdict verdict = SendVerdict::kRefuse;
+  if (const int error = judge(request, length, verdict); error != 0) return error;
+  const bool flushes = state() == QpState::kSendQueueError || state() == QpState::kError;
   if (flushes) flush_send();
   if (send_queue_.full()) return ENOMEM;
   write_wqe(request, length, verdict);

@@ -21,4 +21,15 @@ SendQueue::SendQueue(std::uint32_t capacity, std::uint32_t max_sge, std::uint32_
   if (capacity != 0) lines_.resize((mask_ + 1) * stride_);
 }
 
+std::size_t SendQueue::forget_address(const AddressHandle& handle) noexcept {
+  std::size_t found = 0;
+  for (std::uint64_t at = given_back_.position.load(std::memory_order_relaxed); at < posted_; ++at) {
+    SendWqe& wqe = wqe_at(at);
+    if (wqe.address != &handle) continue;
+    wqe.address = nullptr;
+    ++found;
+  }
+  return found;
+}
+
 }  // namespace verbena::engine

@@ -27,6 +27,8 @@
 
 namespace verbena::engine {
 
+struct AddressHandle;
+
 struct SendWqe {
   static constexpr std::size_t kHeaderRoom = wire::Bth::kSize + wire::Deth::kSize + wire::ImmDt::kSize;
   static constexpr std::uint8_t kInline = 1;
@@ -34,6 +36,7 @@ struct SendWqe {
   static constexpr std::uint8_t kRefused = 4;  // accepted, and to fail with LOC_QP_OP_ERR when its turn comes
 
   std::uint64_t wr_id;
+  const AddressHandle* address;  // as posted, to tell who is named; may be gone. nullptr: none, or forgotten
   Envelope envelope;
   std::array<std::byte, kHeaderRoom> header;
   Qpn destination_qpn;
@@ -60,10 +63,12 @@ class SendQueue {
   std::uint32_t max_inline() const noexcept { return max_inline_; }
 
   bool full() noexcept {
-    if (posted_ - free_until_ < capacity_) [[likely]] return false;
-    free_until_ = given_back_.position.load(std::memory_order_relaxed);
-    return posted_ - free_until_ >= capacity_;
+    if (posted_ - free_until_ < capacity_) [[likely]]
+      return false;
+    return posted_ - freed() >= capacity_;
   }
+  // How many more can be posted.
+  std::size_t room() noexcept { return capacity_ - static_cast<std::size_t>(posted_ - freed()); }
   bool all_begun() const noexcept { return cursor_ == posted_; }
   std::size_t on_their_way() const noexcept { return static_cast<std::size_t>(cursor_ - completed_); }
   std::size_t size() const noexcept { return static_cast<std::size_t>(posted_ - completed_); }
@@ -86,6 +91,8 @@ class SendQueue {
   Place place() noexcept { return {&given_back_, completed_}; }
   // Takes back the youngest begin(). Requires: on_their_way() != 0.
   SendWqe& unbegin() noexcept { return wqe_at(--cursor_); }
+  // Takes the address out of the requests that keep a place and name it; how many.
+  std::size_t forget_address(const AddressHandle& handle) noexcept;
   void clear() noexcept { completed_ = cursor_ = posted_; }
   // Every place is free. Requires: empty, and no completion of it can be polled any more.
   void give_back_all() noexcept { given_back_.position.store(posted_, std::memory_order_relaxed); }
@@ -98,6 +105,7 @@ class SendQueue {
     std::array<std::byte, 64> bytes;
   };
 
+  std::uint64_t freed() noexcept { return free_until_ = given_back_.position.load(std::memory_order_relaxed); }
   SendWqe& wqe_at(std::uint64_t position) noexcept {
     return *reinterpret_cast<SendWqe*>(&lines_[(position & mask_) * stride_]);
   }

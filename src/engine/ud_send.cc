@@ -46,6 +46,7 @@ SendVerdict QueuePair::verdict_on(const SendRequest& request) const noexcept {
 void QueuePair::write_wqe(const SendRequest& request, std::uint64_t length, SendVerdict verdict) noexcept {
   SendWqe& wqe = send_queue_.free_slot();
   wqe.wr_id = request.wr_id;
+  wqe.address = request.address;
   wqe.length = static_cast<std::uint32_t>(std::min<std::uint64_t>(length, UINT32_MAX));
   wqe.sge_count = static_cast<std::uint8_t>(request.sges.size());
   wqe.flags = (signal_all_ || (request.flags & kSendSignaled) != 0) ? SendWqe::kSignaled : std::uint8_t{0};

@@ -83,15 +83,25 @@ int SendStaging::complete(device::QueuePair& queue_pair) noexcept {
   if (error == 0 && !queue_pair.context().alive()) error = device::Context::refuse_child();
   if (error == 0 && !staged_.empty()) {
     device::QueuePair::SendBatch batch(queue_pair);
+    error = check_all(batch);
     for (Staged& staged : staged_) {
+      if (error != 0) break;
       engine::Sge inline_sge;
       staged.request.sges = list_of(staged, inline_sge);
       error = batch.post(staged.request);
-      if (error != 0) break;
     }
   }
   abort();
   return error;
+}
+
+int SendStaging::check_all(device::QueuePair::SendBatch& batch) noexcept {
+  for (Staged& staged : staged_) {
+    engine::Sge inline_sge;
+    staged.request.sges = list_of(staged, inline_sge);
+    if (const int error = batch.check(staged.request); error != 0) return error;
+  }
+  return staged_.size() <= batch.room() ? 0 : ENOMEM;
 }
 
 }  // namespace verbena::verbs

@@ -20,8 +20,8 @@ class SendStaging {
  public:
   void start() noexcept;
   void abort() noexcept;
-  // Posts all, or none where building them failed. 0 or the errno of the first failure; what was posted before one that
-  // the queue pair refuses stays posted.
+  // Posts all, or none where building them failed, one of them is refused or there is no room for all. 0 or the errno
+  // of the first failure.
   int complete(device::QueuePair& queue_pair) noexcept;
 
   // A new send, to which the setters below belong.
@@ -43,6 +43,7 @@ class SendStaging {
   };
 
   std::span<const engine::Sge> list_of(const Staged& staged, engine::Sge& inline_sge) const noexcept;
+  int check_all(device::QueuePair::SendBatch& batch) noexcept;
   void clear() noexcept;
 
   std::mutex mutex_;

@@ -151,6 +151,29 @@ TEST_F(Extended, AListOfSendsGoesAtOnceOrNotAtAll) {
   EXPECT_EQ(0, ibv_poll_cq(extended_.get(), 1, &completion));
 }
 
+TEST_F(Extended, WhatCannotBePostedWholeIsNotPostedAtAll) {
+  const auto add = [this](std::uint64_t id, std::uint32_t qpn) {
+    calls_->wr_id = id;
+    calls_->wr_flags = IBV_SEND_SIGNALED;
+    ibv_wr_send(calls_);
+    ibv_wr_set_ud_addr(calls_, ah_.get(), qpn, kQkey);
+    ibv_wr_set_sge(calls_, mr_->lkey, reinterpret_cast<std::uint64_t>(sending()), 8);
+  };
+  ibv_qp_attr attributes{};
+  ibv_qp_init_attr init{};
+  ASSERT_EQ(0, ibv_query_qp(qp_.get(), &attributes, IBV_QP_CAP, &init));
+  const std::uint32_t room = init.cap.max_send_wr;
+  ibv_wr_start(calls_);
+  for (std::uint32_t i = 0; i <= room; ++i) add(i, 0xfffff0);
+  EXPECT_EQ(ENOMEM, ibv_wr_complete(calls_));
+  ibv_wc completion{};
+  EXPECT_EQ(0, ibv_poll_cq(extended_.get(), 1, &completion));
+  ibv_wr_start(calls_);
+  for (std::uint32_t i = 0; i < room; ++i) add(i, 0xfffff0);
+  EXPECT_EQ(0, ibv_wr_complete(calls_)) << "nothing of the list before is left";
+  take_completions(extended_.get(), room);
+}
+
 TEST_F(Extended, OnlyAQueuePairMadeForThemHasTheCalls) {
   auto plain = make_qp();
   EXPECT_EQ(nullptr, ibv_qp_to_qp_ex(plain.get()));

@@ -1,13 +1,14 @@
 // What the tests of the C ABI stand on: the first device of ours, and queue pairs that are ready to use.
 //
 // Everything goes through <infiniband/verbs.h>; the program is linked with the software RNIC in front of the real
-// library, and the environment that ctest gives it makes `lo` the device.
+// library, and `lo` is the device.
 #pragma once
 
 #include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -23,6 +24,15 @@ namespace verbena::abi {
 inline constexpr std::uint8_t kPort = 1;
 inline constexpr std::uint32_t kQkey = 0x11111111;
 inline constexpr std::size_t kGrh = 40;
+
+// Read at the first verbs call of the process.
+struct Surroundings {
+  Surroundings() {
+    ::setenv("VERBENA_DEVICES", "lo", 1);
+    ::setenv("VERBENA_LOG", "error", 0);
+  }
+};
+inline const Surroundings kSurroundings;
 
 struct Closer {
   void operator()(ibv_context* context) const { EXPECT_EQ(0, ibv_close_device(context)); }
