@@ -4,11 +4,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/drop.h"
 #include "base/setting.h"
-#include "device/settings.h"
 #include "device/object_kind.h"
+#include "device/settings.h"
 #include "device/traffic.h"
 
 namespace {
