@@ -85,3 +85,12 @@ def test_sixteen_processes_on_two_hosts(hosts):
     eventually(lambda: all_hear(rest, before), 20, "the rest still hear each other")
     for final in mesh.stop_all(rest):
         assert clean(final), final
+
+
+def test_closing_ends_although_a_peer_goes_on_sending(host, user, path):
+    members = mesh.start([host] * 2, user, path, ["--rate", 20000])
+    mesh.connect(members)
+    eventually(lambda: all(member.heard() for member in members), 20, "they hear each other")
+    members[0].stop(10)
+    assert members[1].process.running()
+    members[1].stop()
