@@ -116,16 +116,19 @@ Result<bool> CompletionQueue::take_event() {
 }
 
 Result<std::size_t> CompletionQueue::wait(std::span<ibv_wc> out, Deadline deadline) {
+  if (out.empty()) return failure(ErrorCode::kInvalidArgument, "waiting for completions needs room for at least one");
   Result<std::size_t> got = poll(out);
   while (got && *got == 0) {
+    // Events of completions that a poll took before: nobody else reads them, and they would pile up.
+    Result<bool> taken = take_event();
+    while (taken && *taken) taken = take_event();
+    if (!taken) return tl::make_unexpected(taken.error());
     if (Status armed = arm(); !armed) return tl::make_unexpected(armed.error());
     got = poll(out);
     if (!got || *got != 0) break;
-    const Result<bool> readable =
-        events_->channel != nullptr ? wait_readable(events_->channel->fd, deadline) : take_event();
+    const Result<bool> readable = wait_readable(events_->channel->fd, deadline);
     if (!readable) return tl::make_unexpected(readable.error());
     if (!*readable) return poll(out);
-    if (Result<bool> taken = take_event(); !taken) return tl::make_unexpected(taken.error());
     got = poll(out);
   }
   return got;

@@ -55,9 +55,10 @@ Candidates filter(std::span<const GidEntry> entries, Keep keep) {
   return kept;
 }
 
-enum class Scope { kLinkLocal, kUniqueLocal, kGlobal };
+enum class Scope { kLoopback, kLinkLocal, kUniqueLocal, kGlobal };
 
 Scope scope_of(const Gid& gid) {
+  if (gid.is_loopback()) return Scope::kLoopback;
   if (gid.is_ipv4_mapped()) return (gid.ipv4() >> 16) == 0xa9fe ? Scope::kLinkLocal : Scope::kGlobal;  // 169.254/16
   constexpr std::uint8_t kMulticastLinkLocal = 2;
   if (gid.is_multicast()) {
@@ -172,6 +173,11 @@ Candidates on_interface(const Candidates& candidates, std::uint32_t netdev) {
   return filter(candidates, [&](const GidEntry& entry) { return entry.netdev == netdev || entry.netdev == 0; });
 }
 
+// Nothing comes back to a loopback address from another host.
+Candidates without_loopback(const Candidates& candidates) {
+  return filter(candidates, [](const GidEntry& entry) { return !entry.gid.is_loopback(); });
+}
+
 // A route by one of the candidates' own interfaces, in the order of the table.
 Result<SourceChoice> choose_by_interface(const Candidates& candidates, const SourceQuery& query,
                                          const RouteLookup& routes, Error otherwise) {
@@ -181,7 +187,8 @@ Result<SourceChoice> choose_by_interface(const Candidates& candidates, const Sou
     tried.push_back(entry.netdev);
     const Result<Route> route = routes(query.destination, entry.netdev);
     if (route && (route->local || route->netdev == entry.netdev)) {
-      return choose_best(on_interface(candidates, entry.netdev), query, *route);
+      Candidates there = on_interface(route->local ? candidates : without_loopback(candidates), entry.netdev);
+      if (!there.empty()) return choose_best(std::move(there), query, *route);
     }
   }
   return tl::make_unexpected(std::move(otherwise));
@@ -199,7 +206,7 @@ Result<SourceChoice> choose_routed(const Candidates& candidates, const SourceQue
   const Result<Route> route = routes(query.destination, query.netdev);
   if (!route) return choose_by_interface(candidates, query, routes, route.error());
   if (route->local) return choose_best(candidates, query, *route);
-  Candidates on_route = on_interface(candidates, route->netdev);
+  Candidates on_route = on_interface(without_loopback(candidates), route->netdev);
   if (!on_route.empty()) return choose_best(std::move(on_route), query, *route);
   return choose_by_interface(
       candidates, query, routes,
@@ -211,29 +218,32 @@ Result<SourceChoice> choose_routed(const Candidates& candidates, const SourceQue
                       interface_name(route->netdev))});
 }
 
+bool same_subnet(const Gid& a, const Gid& b) {
+  constexpr std::size_t kPrefixBytes = 8;
+  return std::equal(a.bytes.begin(), a.bytes.begin() + kPrefixBytes, b.bytes.begin());
+}
+
 // InfiniBand: the GID with the destination's subnet prefix, else the first; the fabric routes by LID.
 Result<SourceChoice> choose_infiniband(std::span<const GidEntry> table, const SourceQuery& query) {
-  constexpr std::size_t kPrefixBytes = 8;
-  const GidEntry* best = nullptr;
-  for (const GidEntry& entry : table) {
-    if (query.port != 0 && entry.port != query.port) continue;
-    if (!query.source.is_zero() && entry.gid != query.source) continue;
-    const bool same =
-        std::equal(entry.gid.bytes.begin(), entry.gid.bytes.begin() + kPrefixBytes, query.destination.bytes.begin());
-    if (same) {
-      best = &entry;
-      break;
-    }
-    if (best == nullptr) best = &entry;
-  }
-  if (best == nullptr) {
+  const Candidates fit = filter(table, [&](const GidEntry& entry) {
+    return entry.type == GidType::kInfiniBand && (query.port == 0 || entry.port == query.port) &&
+           (query.source.is_zero() || entry.gid == query.source);
+  });
+  if (fit.empty()) {
     return failure(ErrorCode::kNotFound, fmt::format("no GID fits port {} and the source asked for; there are: {}",
                                                      query.port, in_words(table)));
   }
-  return SourceChoice{.entry = *best,
-                      .route = {},
-                      .explanation = fmt::format("to {} from {}: the GID of the destination's subnet",
-                                                 to_string(query.destination), in_words(*best))};
+  const auto same = std::find_if(fit.begin(), fit.end(),
+                                 [&](const GidEntry& entry) { return same_subnet(entry.gid, query.destination); });
+  const GidEntry& best = same != fit.end() ? *same : fit.front();
+  const char* const reason = !query.source.is_zero() ? "it is the source asked for"
+                             : same != fit.end()     ? "it is of the destination's subnet"
+                                                     : "none is of the destination's subnet, so the port's first; a "
+                                                       "router of the fabric must join the two";
+  return SourceChoice{
+      .entry = best,
+      .route = {},
+      .explanation = fmt::format("to {} from {}: {}", to_string(query.destination), in_words(best), reason)};
 }
 
 }  // namespace

@@ -244,5 +244,57 @@ TEST(GidResolver, ExplainsEachDecision) {
   EXPECT_THAT(why({two[0]}, "10.0.0.2", by(kEth)), HasSubstr("only one that fits"));
 }
 
+TEST(GidResolver, InfiniBandSaysWhenTheDestinationIsOfAnotherSubnet) {
+  const std::vector<GidEntry> table{entry("fe80::1", 0, GidType::kInfiniBand, 0),
+                                    entry("fec0::1", 1, GidType::kInfiniBand, 0)};
+  EXPECT_THAT(choose_source(table, query("fec0::9"), nowhere())->explanation, HasSubstr("of the destination's subnet"));
+  EXPECT_THAT(choose_source(table, query("fee0::9"), nowhere())->explanation, HasSubstr("none is of the destination"));
+  SourceQuery asked = query("fec0::9");
+  asked.source = gid("fe80::1");
+  EXPECT_EQ(index_for(table, asked, nowhere()), 0U);
+  asked.source = gid("fe80::5");
+  EXPECT_EQ(choose_source(table, asked, nowhere()).error().code, ErrorCode::kNotFound);
+}
+
+TEST(GidResolver, AnInfiniBandPortNextToAnEthernetOneKeepsToItsOwnGids) {
+  const std::vector<GidEntry> table{entry("fe80::1", 0, GidType::kInfiniBand, 0, 1),
+                                    entry("::ffff:10.0.0.1", 3, GidType::kRoceV2, kEth, 2)};
+  EXPECT_EQ(index_for(table, query("fe80::9"), nowhere()), 0U);
+  SourceQuery asked = query("10.0.0.2");
+  asked.port = 2;
+  EXPECT_EQ(index_for(table, asked, by(kEth)), 3U);
+}
+
+// A source that no other host can answer to.
+TEST(GidResolver, LoopbackIsNoSourceForAnotherHost) {
+  for (const std::uint32_t netdev : {kEth, 0U}) {
+    const std::vector<GidEntry> table{entry("::ffff:127.0.0.1", 0, GidType::kRoceV2, netdev),
+                                      entry("::ffff:10.0.0.1", 1, GidType::kRoceV2, netdev)};
+    EXPECT_EQ(index_for(table, query("10.0.0.2"), by(kEth)), 1U);
+    const Result<SourceChoice> none = choose_source(std::span(table).first(1), query("10.0.0.2"), by(kEth));
+    ASSERT_FALSE(none);
+    EXPECT_EQ(none.error().code, ErrorCode::kUnreachable);
+  }
+}
+
+TEST(GidResolver, OfSeveralOwnAddressesALoopbackOneComesLast) {
+  const RouteLookup local = [](const Gid&, std::uint32_t) -> Result<Route> {
+    return Route{.netdev = 1, .source = {}, .gateway = {}, .local = true, .mtu = 0};
+  };
+  const std::vector<GidEntry> table{entry("::ffff:127.0.0.1", 0), entry("::ffff:10.0.0.1", 1)};
+  EXPECT_EQ(index_for(table, query("192.168.7.7"), local), 1U);
+}
+
+// The same addresses in other slots, and holes where GIDs went: the value is chosen, so nothing changes for the peer.
+TEST(GidResolver, AnAddressThatMovedToAnotherIndexIsStillTheSource) {
+  for (const std::uint32_t index : {3U, 4U, 8U, 255U}) {
+    const std::vector<GidEntry> table{entry("fe80::1", 1), entry("::ffff:10.0.0.1", index)};
+    const Result<SourceChoice> choice = choose_source(table, query("10.0.0.2"), by(kEth));
+    ASSERT_TRUE(choice);
+    EXPECT_EQ(choice->entry.gid, gid("10.0.0.1"));
+    EXPECT_EQ(choice->entry.index, index);
+  }
+}
+
 }  // namespace
 }  // namespace verbena

@@ -29,7 +29,6 @@ struct Reading {
   GrhView view;
   bool length_matches = false;
   bool checksum_valid = false;
-  bool checksum_zero = false;
 };
 
 bool checksum_is_valid(const std::byte* header) {
@@ -53,7 +52,6 @@ std::optional<Reading> read_ipv4(Bytes grh, std::uint32_t payload) {
   reading.view.destination = Gid::from_ipv4(load_be32(header + 16));
   reading.length_matches = length_fits(load_be16(header + 2), payload, kIpv4Bytes + kUdpBytes + kTransportBytes);
   reading.checksum_valid = checksum_is_valid(header);
-  reading.checksum_zero = load_be16(header + 10) == 0;
   return reading;
 }
 
@@ -75,6 +73,9 @@ std::optional<Reading> read_ipv6(Bytes grh, std::uint32_t payload) {
 }
 
 // Both readings hold: bytes of an earlier datagram in front of an IPv4 header, or IPv6 addresses that look like one.
+// Where nobody tells the own addresses the IPv4 header goes first if its length fits: bytes in front stay behind in
+// every buffer that is used again, whatever the checksum field holds; addresses with a fitting version, length,
+// fragment field and protocol at the right places are chance.
 const Reading& likelier(const Reading& ipv4, const Reading& ipv6, const std::function<bool(const Gid&)>& is_own) {
   if (is_own) {
     const auto meant_for_us = [&](const Reading& reading) {
@@ -82,8 +83,7 @@ const Reading& likelier(const Reading& ipv4, const Reading& ipv6, const std::fun
     };
     if (meant_for_us(ipv4) != meant_for_us(ipv6)) return meant_for_us(ipv4) ? ipv4 : ipv6;
   }
-  if (ipv4.length_matches && (ipv4.checksum_valid || ipv4.checksum_zero)) return ipv4;
-  if (ipv6.length_matches) return ipv6;
+  if (ipv4.length_matches != ipv6.length_matches) return ipv4.length_matches ? ipv4 : ipv6;
   return ipv4.length_matches || ipv4.checksum_valid ? ipv4 : ipv6;
 }
 

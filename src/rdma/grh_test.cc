@@ -144,6 +144,59 @@ TEST(Grh, TheOwnAddressDecidesWhereBothReadingsHold) {
   EXPECT_TRUE(parse_grh(bytes, kByteLen, [](const Gid& gid) { return gid.is_ipv4_mapped(); })->ipv4);
 }
 
+// Every way in which an IPv4 datagram was seen to arrive: what an earlier one left in the first 20 bytes, times what
+// the NIC put into the checksum. The reading must not depend on either, nor on whether the own addresses are told.
+TEST(Grh, Ipv4IsReadWhateverStandsInFrontAndWhateverTheChecksumIs) {
+  Bytes longer = ipv6_datagram();
+  put16(longer, 4, 4096);
+  Bytes ib = ipv6_datagram(0x1b);
+  Bytes shifted{};  // an IPv4 header at the very front
+  const Bytes plain = ipv4_datagram();
+  std::copy(plain.begin() + 20, plain.end(), shifted.begin());
+  Bytes zeros{};
+  Bytes ones{};
+  ones.fill(std::byte{0xff});
+  const std::array<Bytes, 6> fronts{zeros, ones, ipv6_datagram(), longer, ib, shifted};
+  const auto is_own = [](const Gid& gid) { return gid == *parse_gid("10.1.2.4"); };
+  for (std::size_t front = 0; front < fronts.size(); ++front) {
+    for (const int checksum : {-1, 0, 0xffff, 0x1234}) {  // -1: the right one
+      Bytes bytes = fronts[front];
+      std::copy(plain.begin() + 20, plain.end(), bytes.begin() + 20);
+      if (checksum >= 0) put16(bytes, 30, static_cast<std::uint32_t>(checksum));
+      for (const bool told : {false, true}) {
+        const Result<GrhView> view = told ? parse_grh(bytes, kByteLen, is_own) : parse_grh(bytes, kByteLen);
+        ASSERT_TRUE(view) << "front " << front << ", checksum " << checksum;
+        EXPECT_EQ(view->source, *parse_gid("10.1.2.3")) << "front " << front << ", checksum " << checksum;
+        EXPECT_EQ(view->traffic_class, 0x68);
+      }
+    }
+  }
+}
+
+// Any addresses: the last 20 bytes are theirs, and never make an IPv4 header of the right length by chance.
+TEST(Grh, Ipv6IsReadWhateverItsAddresses) {
+  constexpr std::uint32_t kSeed = 9;
+  std::mt19937 random(kSeed);
+  for (int i = 0; i < 200000; ++i) {
+    Bytes bytes = ipv6_datagram(random() % 2 == 0 ? 17 : 0x1b);
+    for (std::size_t at = 8; at < 40; ++at) bytes[at] = static_cast<std::byte>(random());
+    if (random() % 2 == 0) bytes[20] = std::byte{0x45};
+    if (random() % 2 == 0) bytes[29] = std::byte{17};
+    if (random() % 2 == 0) put16(bytes, 26, 0x4000);
+    put16(bytes, 22, random() % 2 == 0 ? 0 : 0xffff);
+    const Result<GrhView> view = parse_grh(bytes, kByteLen);
+    ASSERT_TRUE(view);
+    ASSERT_FALSE(view->ipv4) << "seed " << kSeed << ", round " << i;
+  }
+}
+
+TEST(Grh, AMulticastDestinationIsOnesOwn) {
+  Bytes bytes = ipv4_datagram(std::byte{0x60});
+  bytes[36] = std::byte{224};
+  const auto nothing = [](const Gid&) { return false; };
+  EXPECT_EQ(parse_grh(bytes, kByteLen, nothing)->destination, *parse_gid("224.1.2.4"));
+}
+
 TEST(Grh, NeitherReadingIsAnError) {
   const Bytes zeros{};
   EXPECT_FALSE(parse_grh(zeros, kByteLen));

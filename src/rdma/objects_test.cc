@@ -1,3 +1,4 @@
+#include <array>
 #include <cerrno>
 #include <optional>
 #include <string>
@@ -259,6 +260,46 @@ TEST_F(WithChannel, WaitWakesUpForAnEvent) {
 TEST_F(WithChannel, WaitEndsAtItsDeadline) {
   std::vector<ibv_wc> out(4);
   EXPECT_EQ(*queue.wait(out, Deadline::at({})), 0U);
+}
+
+// A queue that always has something by the second poll never reads its channel: what was raised there must not pile up.
+TEST_F(WithChannel, EventsOfCompletionsThatWerePolledDoNotPileUp) {
+  fake::set_arm_hook([](ibv_cq* raw) { fake::push_completion(raw, completion(9)); });
+  std::vector<ibv_wc> out(4);
+  for (int round = 0; round < 100; ++round) EXPECT_EQ(*queue.wait(out, Deadline::never()), 1U);
+  int left = 0;
+  while (*queue.take_event()) ++left;
+  EXPECT_LE(left, 1);
+}
+
+// An event of a completion that a poll already took: no reason to come back empty-handed, nor to stop listening.
+TEST_F(WithChannel, AStaleEventDoesNotEndTheWait) {
+  std::vector<ibv_wc> out(4);
+  ASSERT_TRUE(queue.arm());
+  fake::push_completion(queue.get(), completion(1));
+  ASSERT_EQ(*queue.poll(out), 1U);
+  std::thread other([&] { fake::push_completion(queue.get(), completion(2)); });
+  EXPECT_EQ(*queue.wait(out, Deadline::never()), 1U);
+  EXPECT_EQ(out[0].wr_id, 2U);
+  other.join();
+}
+
+TEST_F(WithChannel, EachOfManyCompletionsIsSeenOnce) {
+  constexpr std::uint64_t kMany = 2000;
+  std::thread other([&] {
+    for (std::uint64_t i = 0; i < kMany; ++i) fake::push_completion(queue.get(), completion(i));
+  });
+  std::array<ibv_wc, 3> out{};
+  for (std::uint64_t next = 0; next < kMany;) {
+    const std::size_t got = *queue.wait(out, Deadline::in(std::chrono::seconds(60)));
+    ASSERT_NE(got, 0U) << "missed after " << next;
+    for (std::size_t i = 0; i < got; ++i) ASSERT_EQ(out[i].wr_id, next++);
+  }
+  other.join();
+}
+
+TEST_F(WithChannel, WaitingWithoutRoomIsRefused) {
+  EXPECT_EQ(queue.wait({}, Deadline::never()).error().code, ErrorCode::kInvalidArgument);
 }
 
 TEST_F(WithChannel, EventsTakenAreAcknowledgedBeforeTheQueueGoes) {
