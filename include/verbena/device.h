@@ -47,7 +47,8 @@ struct PortView {
   std::uint32_t active_mtu = 0;  // bytes of payload in one packet, GRH not counted
   std::uint16_t lid = 0;
   std::uint32_t gid_table_length = 0;
-  bool grh_required = false;  // each address needs a GRH: always on Ethernet
+  bool grh_required = false;          // each address needs a GRH: always on Ethernet
+  std::uint64_t bits_per_second = 0;  // nominal, of all lanes together; 0: not known
 };
 
 // An open device.

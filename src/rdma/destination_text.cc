@@ -54,7 +54,8 @@ Result<std::uint32_t> read_number(const Pair& pair, std::uint32_t least, std::ui
 }
 
 Result<std::uint32_t> read_interface(std::string_view value) {
-  if (const unsigned index = ::if_nametoindex(std::string(value).c_str()); index != 0) return index;
+  const bool is_text = value.find('\0') == std::string_view::npos;
+  if (const unsigned index = is_text ? ::if_nametoindex(std::string(value).c_str()) : 0; index != 0) return index;
   if (!value.empty() && std::all_of(value.begin(), value.end(), [](char c) { return c >= '0' && c <= '9'; })) {
     return read_number({"netdev", value}, 1, std::numeric_limits<std::int32_t>::max());
   }

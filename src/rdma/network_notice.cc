@@ -58,6 +58,7 @@ std::optional<NetworkChange> read_address(Octets body, bool removed) {
   });
   if (own.empty()) return std::nullopt;
   change.address = gid_from(own);
+  if (change.address->is_multicast()) return std::nullopt;  // a group joined in the guise of an address
   return change;
 }
 

@@ -71,9 +71,12 @@ TEST_F(Objects, APortIsToldInWords) {
   fake::Port port = port_with("10.0.0.1");
   port.active_mtu = IBV_MTU_4096;
   port.lid = 7;
+  port.active_width = 2;  // 4x
+  port.active_speed = 32;  // EDR
   fake::set_port("fake0", 1, port);
   const Result<PortView> view = context.first_active_port();
   ASSERT_TRUE(view);
+  EXPECT_EQ(view->bits_per_second, 100'000'000'000U);
   EXPECT_EQ(view->active_mtu, 4096U);
   EXPECT_EQ(view->lid, 7);
   EXPECT_EQ(view->link_layer, LinkLayer::kEthernet);

@@ -203,6 +203,8 @@ int ibv_query_port(ibv_context* raw, std::uint8_t number, _compat_ibv_port_attr*
   attributes->lid = port.lid;
   attributes->link_layer = port.link_layer;
   attributes->flags = port.flags;
+  attributes->active_width = port.active_width;
+  attributes->active_speed = port.active_speed;
   return 0;
 }
 

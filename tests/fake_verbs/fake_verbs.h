@@ -29,6 +29,8 @@ struct Port {
   std::uint8_t link_layer = IBV_LINK_LAYER_ETHERNET;
   std::uint16_t lid = 0;
   std::uint8_t flags = 0;
+  std::uint8_t active_width = 0;
+  std::uint8_t active_speed = 0;
   std::vector<GidPlace> gids;  // by index; a zero GID is a hole
 };
 
