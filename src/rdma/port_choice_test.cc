@@ -97,7 +97,9 @@ TEST_F(PortOfSeveral, ALidIsLookedForOnInfiniBandPortsOnly) {
   EXPECT_EQ(choice->context.name(), "ib0");
   EXPECT_EQ(choice->port, 2) << "port 1 demands a GRH";
   const auto with_gid = choose_port(*parse_destination("lid=7,gid=fe80::7,port=1"), by(kFirst));
-  ASSERT_FALSE(with_gid && with_gid->context.name() != "ib0");
+  ASSERT_TRUE(with_gid) << with_gid.error().message;
+  EXPECT_EQ(with_gid->context.name(), "ib0");
+  EXPECT_EQ(with_gid->port, 1);
   // and an IP address never goes to an InfiniBand port
   EXPECT_EQ(choose_port(*parse_destination("10.0.0.9"), by(kFirst))->context.name(), "nic0");
 }
