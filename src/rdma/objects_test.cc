@@ -71,7 +71,7 @@ TEST_F(Objects, APortIsToldInWords) {
   fake::Port port = port_with("10.0.0.1");
   port.active_mtu = IBV_MTU_4096;
   port.lid = 7;
-  port.active_width = 2;  // 4x
+  port.active_width = 2;   // 4x
   port.active_speed = 32;  // EDR
   fake::set_port("fake0", 1, port);
   const Result<PortView> view = context.first_active_port();
