@@ -225,7 +225,8 @@ std::string to_text(const Destination& destination) {
   add("sl", destination.service_level, usual.service_level);
   add("flow", destination.flow_label & kMostFlowLabel, usual.flow_label);
   add("hops", destination.hop_limit, usual.hop_limit);
-  if (const auto speed = bits_per_second(static_cast<ibv_rate>(destination.static_rate))) {
+  const bool is_rate = destination.static_rate <= IBV_RATE_1200_GBPS;  // the type holds few values above the last
+  if (const auto speed = bits_per_second(is_rate ? static_cast<ibv_rate>(destination.static_rate) : IBV_RATE_MAX)) {
     text += fmt::format(",rate={:g}g", static_cast<double>(*speed) / 1e9);
   }
   add("pathbits", destination.source_path_bits, usual.source_path_bits);

@@ -17,7 +17,7 @@ PortSpeed gigabits(std::uint64_t count) {
 // The library beside us is the measure: its numbers are the signalled ones, at most 7% above the nominal.
 TEST(Rate, EachValueOfTheHeaderIsKnown) {
   int known = 0;
-  for (int value = 0; value < 64; ++value) {
+  for (int value = 0; value < 32; ++value) {  // what the type can hold
     const auto rate = static_cast<ibv_rate>(value);
     const auto ours = bits_per_second(rate);
     const int theirs = ibv_rate_to_mbps(rate);
