@@ -54,6 +54,9 @@ struct AhDirectoryOptions {
   // True: a thread reads the device's asynchronous events (one for all directories of a context). False: the
   // application reads them and hands each to on_async_event().
   bool watch_async_events = true;
+  // True: `verbena ah` of the same user can look at it from outside, while it runs. Costs a thread a process, which
+  // sleeps. Where the process has no descriptor or thread left for it, it is not shown.
+  bool visible = true;
   RouteLookup routes = look_up_route;
 };
 

@@ -79,10 +79,18 @@ Result<std::shared_ptr<Core>> Core::create(ibv_pd* domain, Keeper domain_keeper,
       core->watch_ =
           core->watcher_->subscribe([raw = core.get()](const ibv_async_event& event) { raw->on_async_event(event); });
     }
+    if (core->options_.visible) core->show();
     return core;
   } catch (const std::system_error& error) {
     return rdma::verbs_failure("thread", "of the directory", error.code().value());
   }
+}
+
+void Core::show() {
+  Result<std::shared_ptr<ReportServer>> server = ReportServer::of_this_process();
+  if (!server) return;
+  report_server_ = std::move(*server);
+  shown_ = report_server_->add({.name = name_, .stats = [this] { return stats(); }, .rows = [this] { return rows(); }});
 }
 
 Core::Core(Parts parts)

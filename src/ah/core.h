@@ -27,6 +27,7 @@
 #include "ah/attributes.h"
 #include "ah/binding.h"
 #include "ah/lookup_table.h"
+#include "ah/report_server.h"
 #include "ah/send_queue.h"
 #include "ah/work_pool.h"
 #include "rdma/event_watcher.h"
@@ -106,6 +107,7 @@ class Core : public std::enable_shared_from_this<Core> {
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
   static std::int64_t now_ns() noexcept;
+  void show();  // core.cc; to others, by the report server
 
   // core_acquire.cc; all require mutex_.
   Asked ask(const Destination& destination);
@@ -217,6 +219,8 @@ class Core : public std::enable_shared_from_this<Core> {
 
   std::shared_ptr<rdma::EventWatcher> watcher_;
   rdma::EventWatcher::Ticket watch_ = 0;
+  std::shared_ptr<ReportServer> report_server_;  // null: not shown
+  ReportServer::Ticket shown_ = 0;
   WorkPool pool_;
   std::thread keeper_;
 };

@@ -147,6 +147,8 @@ AhLeftover Core::leftover() {
 }
 
 void Core::shut_down() {
+  if (report_server_) report_server_->remove(shown_);
+  report_server_.reset();
   close(Deadline::in(std::chrono::duration_cast<Deadline::Clock::duration>(options_.close_grace)));
   pool_.join();
   {

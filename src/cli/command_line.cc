@@ -63,7 +63,8 @@ int parse_and_act(int argc, const char* const* argv) {
   tool.require_subcommand(1);
   tool.footer(kFooter);
   Request request;
-  for (auto* add : {add_run, add_demo, add_ping, add_devices, add_gids, add_drops, add_version, add_demo_responder}) {
+  for (auto* add :
+       {add_run, add_demo, add_ping, add_devices, add_gids, add_drops, add_ah, add_version, add_demo_responder}) {
     add(tool, request);
   }
   if (argc <= 1) {

@@ -23,6 +23,7 @@ struct Request {
 void add_run(CLI::App& tool, Request& request);
 void add_devices(CLI::App& tool, Request& request);
 void add_gids(CLI::App& tool, Request& request);
+void add_ah(CLI::App& tool, Request& request);
 void add_drops(CLI::App& tool, Request& request);
 void add_ping(CLI::App& tool, Request& request);
 void add_demo(CLI::App& tool, Request& request);

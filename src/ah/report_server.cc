@@ -1,0 +1,262 @@
+#include "ah/report_server.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "ah/report_text.h"
+#include "host/report_name.h"
+
+namespace verbena::ah {
+namespace {
+
+constexpr std::size_t kPageBytes = std::size_t{1} << 20;  // touched only as far as there are directories
+constexpr std::size_t kMostClients = 16;
+constexpr std::uint32_t kMostNames = 64;
+constexpr timeval kClientPatience{1, 0};  // one that does not take its answer is left
+
+tl::unexpected<Error> exhausted(const char* call) {
+  const int error = errno;
+  return failure(ErrorCode::kExhausted, fmt::format("{}, to show the directories: {}", call, std::strerror(error)),
+                 error);
+}
+
+std::string process_name() {
+  std::array<char, 32> name{};
+  ::pthread_getname_np(::pthread_self(), name.data(), name.size());
+  const Descriptor file(::open("/proc/self/comm", O_RDONLY | O_CLOEXEC));
+  const ssize_t length = file ? ::read(file.get(), name.data(), name.size() - 1) : 0;
+  std::string text(name.data(), length > 0 ? static_cast<std::size_t>(length) : std::strlen(name.data()));
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+std::int64_t time_of_day_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+bool may_ask(int client) {
+  ucred peer{};
+  socklen_t length = sizeof peer;
+  if (::getsockopt(client, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return false;
+  return peer.uid == 0 || peer.uid == ::geteuid();
+}
+
+bool send_all(int client, const char* bytes, std::size_t size) {
+  return ::send(client, bytes, size, MSG_NOSIGNAL) == static_cast<ssize_t>(size);
+}
+
+std::mutex& current_mutex() {
+  static auto& mutex = *new std::mutex;
+  return mutex;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<ReportServer>> ReportServer::of_this_process() {
+  static auto& current = *new std::weak_ptr<ReportServer>;  // guarded by current_mutex()
+  static pid_t owner = 0;                                   // the same
+  const std::lock_guard lock(current_mutex());
+  if (auto there = current.lock(); there && owner == ::getpid()) return there;
+  std::shared_ptr<ReportServer> server(new ReportServer);
+  if (Status status = server->start(); !status) return tl::make_unexpected(status.error());
+  current = server;
+  owner = ::getpid();
+  return server;
+}
+
+Status ReportServer::start() {
+  wake_ = Descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake_) return exhausted("eventfd");
+  if (Status status = make_page(); !status) return status;
+  if (Status status = listen(); !status) return status;
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    errno = error.code().value();
+    return exhausted("thread");
+  }
+  return {};
+}
+
+Status ReportServer::make_page() {
+  page_fd_ = Descriptor(::memfd_create("verbena-directories", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!page_fd_ || ::ftruncate(page_fd_.get(), kPageBytes) != 0) return exhausted("memfd_create");
+  void* memory = ::mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, page_fd_.get(), 0);
+  if (memory == MAP_FAILED) return exhausted("mmap");
+  page_ = {static_cast<std::byte*>(memory), kPageBytes};
+  // Others map it for reading only, and cannot cut it short.
+  const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
+  if (::fcntl(page_fd_.get(), F_ADD_SEALS, seals) != 0) return exhausted("F_ADD_SEALS");
+  const std::string name = process_name();
+  writer_ = std::make_unique<host::CounterPageWriter>(
+      page_,
+      host::CounterPageOwner{
+          .pid = static_cast<std::uint32_t>(::getpid()), .start_time_ns = time_of_day_ns(), .process_name = name});
+  return {};
+}
+
+Status ReportServer::listen() {
+  listener_ = Descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!listener_) return exhausted("socket");
+  for (std::uint32_t number = 0; number < kMostNames; ++number) {
+    const std::string name = host::to_socket_name({static_cast<std::uint32_t>(::getpid()), number});
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, name.data(), name.size());
+    const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
+    if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0) {
+      return ::listen(listener_.get(), kMostClients) == 0 ? Status() : exhausted("listen");
+    }
+    if (errno != EADDRINUSE) break;
+  }
+  return exhausted("bind");
+}
+
+ReportServer::~ReportServer() {
+  if (thread_.joinable()) {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(wake_.get(), &one, sizeof one);
+    thread_.join();
+  }
+  if (!page_.empty()) ::munmap(page_.data(), page_.size());
+}
+
+ReportServer::Ticket ReportServer::add(ReportSource source) {
+  const std::lock_guard lock(mutex_);
+  const Ticket ticket = next_++;
+  const auto rows = report_rows();
+  const auto taken = [this](const std::string& name) {
+    return std::any_of(shown_.begin(), shown_.end(), [&](const auto& one) { return one.second.source.name == name; });
+  };
+  const std::string name = source.name.substr(0, host::kMaxBlockName - 8);
+  source.name = name;
+  for (int number = 2; taken(source.name); ++number) source.name = fmt::format("{} #{}", name, number);
+  const auto block = writer_->add_block(source.name, rows);
+  shown_.emplace(ticket, Shown{std::move(source), block ? *block : host::CounterBlock()});
+  return ticket;
+}
+
+void ReportServer::remove(Ticket ticket) {
+  const std::lock_guard lock(mutex_);
+  const auto found = shown_.find(ticket);
+  if (found == shown_.end()) return;
+  refresh(found->second);
+  shown_.erase(found);
+}
+
+void ReportServer::run() {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  ::pthread_setname_np(::pthread_self(), "verbena-report");
+  for (;;) {
+    std::vector<pollfd> waited{{wake_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+    for (const Descriptor& client : clients_) waited.push_back({client.get(), POLLIN, 0});
+    if (::poll(waited.data(), waited.size(), -1) < 0 && errno != EINTR) return;
+    if (waited[0].revents != 0) return;
+    for (std::size_t i = clients_.size(); i-- > 0;) {
+      if (waited[2 + i].revents == 0 || answer(clients_[i])) continue;
+      clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    if (waited[1].revents != 0) accept_one();
+  }
+}
+
+void ReportServer::accept_one() {
+  Descriptor client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!client || !may_ask(client.get())) return;
+  ::setsockopt(client.get(), SOL_SOCKET, SO_SNDTIMEO, &kClientPatience, sizeof kClientPatience);
+  if (clients_.size() == kMostClients) clients_.erase(clients_.begin());
+  clients_.push_back(std::move(client));
+}
+
+bool ReportServer::answer(const Descriptor& client) {
+  char request = 0;
+  if (::recv(client.get(), &request, 1, MSG_DONTWAIT) != 1) return false;
+  switch (request) {
+    case host::kAskPage:
+      return send_page(client);
+    case host::kAskRefresh:
+      refresh();
+      return send_all(client.get(), &request, 1);
+    case host::kAskDump:
+      return send_dump(client);
+    default:
+      return false;
+  }
+}
+
+bool ReportServer::send_page(const Descriptor& client) {
+  char letter = host::kAskPage;
+  iovec part{&letter, 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control.data();
+  header.msg_controllen = control.size();
+  cmsghdr* rights = CMSG_FIRSTHDR(&header);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(sizeof(int));
+  const int fd = page_fd_.get();
+  std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
+  refresh();
+  return ::sendmsg(client.get(), &header, MSG_NOSIGNAL) == 1;
+}
+
+void ReportServer::refresh() {
+  const std::lock_guard lock(mutex_);
+  for (auto& [ticket, shown] : shown_) refresh(shown);
+}
+
+void ReportServer::refresh(Shown& shown) {
+  if (shown.block.size() == 0) return;
+  const std::vector<std::uint64_t> values = report_values(shown.source.stats());
+  for (std::size_t row = 0; row < values.size(); ++row) shown.block.set(row, values[row]);
+}
+
+std::string ReportServer::dump() {
+  std::string text = dump_head();
+  const std::lock_guard lock(mutex_);
+  for (const auto& [ticket, shown] : shown_) {
+    for (const AhRow& row : shown.source.rows()) text += dump_line(shown.source.name, row);
+  }
+  return text;
+}
+
+bool ReportServer::send_dump(const Descriptor& client) {
+  const std::string text = dump();
+  for (std::size_t begin = 0; begin < text.size();) {
+    // Whole lines, as many as fit; a line that is longer than a packet is cut into several.
+    std::size_t end = std::min(begin + host::kLongestDumpPacket, text.size());
+    if (end < text.size()) {
+      const std::size_t newline = text.rfind('\n', end - 1);
+      if (newline != std::string::npos && newline >= begin) end = newline + 1;
+    }
+    if (!send_all(client.get(), text.data() + begin, end - begin)) return false;
+    begin = end;
+  }
+  return send_all(client.get(), &host::kEndOfDump, 1);
+}
+
+}  // namespace verbena::ah

@@ -1,0 +1,123 @@
+// `verbena ah`: the address-handle directories of running processes, from outside.
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <poll.h>
+#include <unistd.h>
+
+#include "cli/clock.h"
+#include "cli/directory_report.h"
+#include "cli/directory_source.h"
+#include "cli/exit_code.h"
+#include "cli/json_text.h"
+#include "cli/stop_signal.h"
+#include "cli/subcommands.h"
+
+namespace verbena::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* kName = "ah";
+constexpr Duration kPatience = 2s;
+
+constexpr const char* kFooter =
+    "Examples:\n"
+    "  verbena ah top                         each second: handles, hits, creations and their latency, by directory\n"
+    "  verbena ah top --once --json           every count and the whole histogram, once\n"
+    "  verbena ah dump --pid 4711             the destinations of one process: state, source, who holds them\n"
+    "  verbena ah dump --json | jq '.processes[].entries[] | select(.state == \"failed\")'\n"
+    "\n"
+    "It asks the processes in this network namespace that manage address handles with libverbena; they go on "
+    "meanwhile.\n"
+    "Those of other users answer only to root. docs/address-handles.md says what each count means.";
+
+struct AhOptions {
+  bool json = false;
+  bool once = false;
+  double interval_s = 1.0;
+  std::uint32_t pid = 0;  // 0: all
+};
+
+int top_once(const AhOptions& options) {
+  const auto survey = survey_directories(Ask::kCounts, options.pid, kPatience);
+  if (!survey) return fail(kName, survey.error());
+  if (options.json) {
+    fmt::print("{}\n", json_text(directories_to_json(*survey, Ask::kCounts)));
+  } else {
+    fmt::print("{}", render_directories(*survey));
+  }
+  return kExitOk;
+}
+
+void show_next(const AhOptions& options, const DirectorySurvey& seen, const std::optional<DirectorySurvey>& earlier,
+               Duration interval) {
+  if (options.json) {
+    fmt::print("{}\n", json_line(directories_to_json(seen, Ask::kCounts)));
+  } else {
+    if (::isatty(STDOUT_FILENO) == 1) fmt::print("\x1b[H\x1b[2J");
+    fmt::print("{}\n", earlier ? render_directories(seen, *earlier, interval) : render_directories(seen));
+  }
+  std::fflush(stdout);
+}
+
+int top(const AhOptions& options) {
+  if (options.once) return top_once(options);
+  catch_stop_signals();
+  std::optional<DirectorySurvey> earlier;
+  Instant earlier_time;
+  while (!stop_requested() && std::ferror(stdout) == 0) {
+    const Instant time = now();
+    auto seen = survey_directories(Ask::kCounts, options.pid, kPatience);
+    if (!seen) return fail(kName, seen.error());
+    show_next(options, *seen, earlier, time - earlier_time);
+    earlier = std::move(*seen);
+    earlier_time = time;
+    if (!stop_requested()) ::poll(nullptr, 0, static_cast<int>(options.interval_s * 1000));
+  }
+  return kExitOk;
+}
+
+int dump(const AhOptions& options) {
+  const auto survey = survey_directories(Ask::kEntries, options.pid, kPatience);
+  if (!survey) return fail(kName, survey.error());
+  if (options.json) {
+    fmt::print("{}\n", json_text(directories_to_json(*survey, Ask::kEntries)));
+  } else {
+    fmt::print("{}", render_entries(*survey));
+  }
+  return kExitOk;
+}
+
+void add_common(CLI::App& subcommand, AhOptions& options) {
+  subcommand.add_flag("--json", options.json, "Print JSON");
+  subcommand.add_option("--pid", options.pid, "Only this process")->check(CLI::PositiveNumber)->type_name("PID");
+}
+
+}  // namespace
+
+void add_ah(CLI::App& tool, Request& request) {
+  auto options = std::make_shared<AhOptions>();
+  auto* subcommand = tool.add_subcommand(kName, "Look at the address-handle directories of running processes");
+  subcommand->require_subcommand(1);
+  subcommand->footer(kFooter);
+  auto* watching = subcommand->add_subcommand("top", "Counts and rates of each directory, again and again");
+  add_common(*watching, *options);
+  watching->add_flag("--once", options->once, "Once, with totals in place of rates");
+  watching->add_option("--interval", options->interval_s, "Seconds between two looks")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->type_name("SECONDS")
+      ->capture_default_str();
+  watching->callback([&request, options] { request.action = [options] { return top(*options); }; });
+  auto* dumping = subcommand->add_subcommand("dump", "Every entry: destination, state, source, who holds it");
+  add_common(*dumping, *options);
+  dumping->callback([&request, options] { request.action = [options] { return dump(*options); }; });
+}
+
+}  // namespace verbena::cli

@@ -1,0 +1,40 @@
+// The abstract Unix sockets on which processes of this network namespace tell about themselves.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/socket.h>
+
+#include "cli/descriptor.h"
+#include "host/counter_page.h"
+#include "verbena/result.h"
+
+namespace verbena::cli {
+
+// Each line of /proc/net/unix. Errors: kUnavailable where it cannot be read.
+Result<std::vector<std::string>> listed_sockets();
+
+// A SOCK_SEQPACKET connection to the socket of that name; empty, with errno, where there is none. Does not block.
+Descriptor connect_to(std::string_view name);
+
+// Who listens there.
+ucred peer_of(const Descriptor& socket);
+bool is_gone(const ucred& peer);
+// Why a process that is there ended the connection.
+std::string why_closed(const ucred& peer);
+
+struct Received {
+  std::size_t size = 0;  // 0: the connection ended, or nothing is there
+  std::vector<Descriptor> descriptors;
+};
+// One packet, if it is there.
+Received receive(const Descriptor& socket, std::span<std::byte> into);
+
+// A copy of the counters in the memory behind `page`. kInvalidArgument where it is not sealed memory with such a page.
+Result<host::CounterPageReading> read_page(const Descriptor& page);
+
+}  // namespace verbena::cli

@@ -1,0 +1,39 @@
+"""The address-handle directories of running processes, looked at from outside."""
+
+import json
+import signal
+
+from harness.process import eventually
+
+
+def looked_at(host, user, *words):
+    """What `verbena ah` says about each process, as JSON."""
+    return json.loads(host.verbena("ah", *words, "--json", user=user))
+
+
+def test_top_and_dump_follow_a_running_process(host, user):
+    server = host.start([], tool=("ping", "--listen"), user=user)
+    host.wait_listening(18519, server)
+    client = host.start([], tool=("ping", "--count", "0", "--interval", "1", host.v4), user=user)
+    pid = str(client.pid)
+
+    def hits():
+        processes = looked_at(host, user, "top", "--once")["processes"]
+        mine = [process for process in processes if str(process["pid"]) == pid]
+        return mine[0]["directories"][0]["counts"]["hits"] if mine else 0
+
+    eventually(lambda: hits() > 100, 20, "the directory is used")
+    before = hits()
+    eventually(lambda: hits() > before, 20, "the counts go on")
+    entries = looked_at(host, user, "dump", "--pid", pid)["processes"][0]["entries"]
+    assert len(entries) == 1 and host.v4 in entries[0]["destination"] and entries[0]["state"] == "ready", entries
+
+    client.kill(signal.SIGSTOP)
+    silent = looked_at(host, user, "top", "--once", "--pid", pid)["silent"]
+    assert len(silent) == 1 and "does not answer" in silent[0]["reason"], silent
+    client.kill(signal.SIGCONT)
+    client.kill(signal.SIGINT)
+    client.finish(20)
+    server.kill(signal.SIGINT)
+    server.finish(20, status=None)
+    assert looked_at(host, user, "top", "--once")["processes"] == []
