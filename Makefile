@@ -23,7 +23,8 @@ endif
 # A step of the front door waits for the one before it; ninja and ctest are parallel within.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo test test-quick build all-targets bench lint format fuzz soak install package docs clean help setup-%
+.PHONY: demo test test-quick vm-test vm-bench build all-targets bench lint format fuzz soak install package docs clean help
+.PHONY: setup-%
 
 demo: setup-demo products
 	$(TOOL) demo
@@ -36,6 +37,13 @@ test: setup-test all-targets
 # The inner loop: what neither builds a network nor takes long.
 test-quick: setup-build all-targets
 	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -LE 'e2e|slow|bench' $(CTEST_ARGS)
+
+# Beside a kernel's RoCE device, in a virtual machine.
+vm-test: setup-vm vm-programs
+	ctest --test-dir $(BUILD) -C vm -L '^vm$$' --no-tests=error --output-on-failure $(CTEST_ARGS)
+
+vm-bench: setup-vm vm-programs
+	VERBENA_VM_ROUNDS=7 tests/vm/run $(BUILD) --out build/vm/bench test_speed.py -s
 
 bench: setup-bench all-targets
 	tools/bench $(BUILD)
@@ -71,6 +79,8 @@ help:
 	@echo 'make demo        two processes exchange datagrams on the software RNIC; prints latency, rate, directory'
 	@echo 'make test        every test of the release tree        CTEST_ARGS="-R ah/" for some, PRESET=asan-ubsan, tsan'
 	@echo 'make test-quick  the tests of the inner loop'
+	@echo 'make vm-test     beside the kernel RoCE device rxe, in a virtual machine (fetches qemu and a kernel)'
+	@echo 'make vm-bench    what an address costs on rxe, in the virtual machine: ratios'
 	@echo 'make build       build/release/bin/verbena and the libraries'
 	@echo 'make bench       the benchmarks, ratios side by side'
 	@echo 'make lint        format, layers, headers, names in documents, clang-tidy on what changed'
@@ -92,6 +102,10 @@ $(BUILD)/build.ninja:
 .PHONY: products
 products: $(BUILD)/build.ninja
 	cmake --build $(BUILD) -j $(JOBS) --target products
+
+.PHONY: vm-programs
+vm-programs: $(BUILD)/build.ninja
+	cmake --build $(BUILD) -j $(JOBS) --target vm-programs
 
 all-targets: $(BUILD)/build.ninja
 	cmake --build $(BUILD) -j $(JOBS)
