@@ -80,6 +80,16 @@ def test_a_deadline_ends_the_wait_before_the_kernel_gives_up(ends):
     other.close()
 
 
+def test_128_threads_that_ask_for_the_same_1000_destinations_make_1000_handles(ends):
+    one, other = ends
+    storm = one.must("storm", "10.9.0.2", 128, 1000, seconds=60)
+    stats = one.must("stats")
+    assert storm["refused"] == 0 and stats["created"] == stats["ready"] == stats["live"] == 1000, (storm, stats)
+    assert stats["failed"] == stats["handles"] == 0, stats
+    one.close()
+    other.close()
+
+
 def test_a_gid_that_moves_to_another_index_is_followed(kernel, ends):
     one, other = ends
     before = exchange_chosen(one, other)

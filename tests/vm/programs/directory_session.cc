@@ -5,15 +5,20 @@
 // Reads a command a line, answers each with one line of JSON: "ok", "ms" (how long it took), and what it is about;
 // where it failed, "code" and "message". ADDRESS is as parse_gid() reads it.
 //     acquire ADDRESS MS | drop ADDRESS | send ADDRESS QPN TEXT | receive MS | reply TEXT | effective ADDRESS
-//     neighbour ADDRESS | stats | qpn | close
+//     neighbour ADDRESS | storm ADDRESS THREADS DESTINATIONS | stats | qpn | close
+// A storm: so many threads, each of which asks for so many destinations (flow labels of ADDRESS), all at once.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <iostream>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -66,6 +71,7 @@ class Session {
  private:
   Json act(const std::string& verb, std::istringstream& words);
   Json about_destination(const std::string& verb, const Destination& to, std::istringstream& words);
+  Json storm(const Destination& to, unsigned threads, std::uint32_t destinations);
   Json send(const Destination& to, std::uint32_t qpn, const std::string& text);
   Json receive(std::chrono::milliseconds patience);
   Json reply(const std::string& text);
@@ -114,6 +120,12 @@ Json Session::about_destination(const std::string& verb, const Destination& to, 
     words >> qpn >> text;
     return send(to, qpn, text);
   }
+  if (verb == "storm") {
+    unsigned threads = 0;
+    std::uint32_t destinations = 0;
+    words >> threads >> destinations;
+    return storm(to, threads, destinations);
+  }
   int patience = 0;
   if (verb == "acquire") words >> patience;
   const AhHandle ready = verb == "effective" ? end_.directory().find(to) : AhHandle();
@@ -121,6 +133,22 @@ Json Session::about_destination(const std::string& verb, const Destination& to, 
   if (!handle) return error_json(handle.error());
   const auto effective = end_.directory().effective(*handle);
   return effective ? effective_json(*effective) : error_json(effective.error());
+}
+
+Json Session::storm(const Destination& to, unsigned threads, std::uint32_t destinations) {
+  std::atomic<std::uint64_t> refused = 0;
+  std::vector<std::thread> askers;
+  for (unsigned asker = 0; asker < threads; ++asker) {
+    askers.emplace_back([&, asker] {
+      for (std::uint32_t i = 0; i < destinations; ++i) {
+        Destination wanted = to;
+        wanted.flow_label = 1 + (i + asker) % destinations;  // each begins elsewhere
+        if (!end_.directory().acquire(wanted, Deadline::in(60s))) ++refused;
+      }
+    });
+  }
+  for (std::thread& asker : askers) asker.join();
+  return {{"ok", true}, {"refused", refused.load()}};
 }
 
 Json Session::send(const Destination& to, std::uint32_t qpn, const std::string& text) {
