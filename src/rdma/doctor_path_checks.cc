@@ -271,8 +271,9 @@ std::vector<Finding> check_neighbour(const HostFacts& host, const PathFacts& pat
 
 std::vector<Finding> check_hop_limit(const PathFacts& path) {
   if (path.destination.is_zero()) return {};
-  const std::string seen = fmt::format("hop limit {}, {}", path.hop_limit,
-                                       is_routed(path) ? "the way crosses a router" : "no router on the way");
+  const char* way = is_routed(path) ? "the way crosses a router" : "no router on the way";
+  if (!path.route) way = "the way is not known";
+  const std::string seen = fmt::format("hop limit {}, {}", path.hop_limit, way);
   if (path.hop_limit == 0) {
     return {finding(Severity::kFailure, "hop_limit", path.peer, seen,
                     {"a packet with hop limit 0 is dropped by the first that looks", "use 64"})};
@@ -343,7 +344,8 @@ std::vector<Finding> check_static_rate(const HostFacts& host, const PathFacts& p
   const std::string seen = fmt::format(
       "{:g} Gbit/s; this port {:g}{}", static_cast<double>(rate) / 1000, static_cast<double>(port->rate_mbps) / 1000,
       far == 0 ? "" : fmt::format(", the peer's {:g}", static_cast<double>(far) / 1000));
-  if (slowest != 0 && rate > slowest) {
+  // The enumeration counts the line's coded bits where a port's speed is the nominal one: 103.125 against 100.
+  if (slowest != 0 && rate * 100 > slowest * 105) {
     return {finding(Severity::kWarning, "static_rate", path.peer, seen,
                     {"faster than the slower end: what it cannot take is lost", "use 0, or the slower end's speed"})};
   }

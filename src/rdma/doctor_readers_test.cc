@@ -1,6 +1,8 @@
 // What the gatherers read from the kernel's texts and netlink messages.
-#include <cerrno>
+#include <algorithm>
+#include <cstring>
 #include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +10,7 @@
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
 #include <rdma/rdma_netlink.h>
+#include <sys/socket.h>
 
 #include "rdma/doctor_interfaces.h"
 #include "rdma/doctor_netlink.h"
