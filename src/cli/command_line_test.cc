@@ -107,6 +107,8 @@ TEST(CommandLine, WhatIsWrongIsAUsageErrorOnStderr) {
       {"ping", "host", "--impair", "loss=200%"},
       {"ping", "--listen", "--devices", "no-such-if"},
       {"demo", "--impair", "nonsense"},
+      {"demo", "--limits", "nonsense"},
+      {"run", "--inject", "create_ah.fail=nonsense", "--", "true"},
       {"demo", "--pcap", "/nonexistent/folder/file"},
       {"nonsense", "--help"},
       {"--help", "nonsense"},
@@ -114,7 +116,9 @@ TEST(CommandLine, WhatIsWrongIsAUsageErrorOnStderr) {
   };
   for (const auto& words : cases) {
     const Outcome outcome = run(words);
-    for (const char* variable : {"VERBENA_DEVICES", "VERBENA_IMPAIR", "VERBENA_PCAP"}) ::unsetenv(variable);
+    for (const char* variable :
+         {"VERBENA_DEVICES", "VERBENA_IMPAIR", "VERBENA_PCAP", "VERBENA_LIMITS", "VERBENA_INJECT"})
+      ::unsetenv(variable);
     std::string line;
     for (const char* word : words) line += std::string(" ") + word;
     EXPECT_EQ(outcome.code, kExitUsage) << line << "\n" << outcome.error;

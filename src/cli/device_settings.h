@@ -49,7 +49,8 @@ struct RefusedSetting {
   std::string message;   // one sentence, with the variable's name
 };
 
-// Looks at VERBENA_DEVICES, VERBENA_IMPAIR and VERBENA_PCAP of the environment. Nothing where all can be had.
+// Reads the environment as the device will, and looks whether the interfaces are there and the capture can be written.
+// Nothing where all can be had.
 std::optional<RefusedSetting> find_refused_setting();
 
 // Applies `settings` and looks for one that is refused. Returns kExitOk, or what the tool is to exit with, having said

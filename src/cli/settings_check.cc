@@ -4,15 +4,17 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <net/if.h>
 #include <unistd.h>
 
 #include "cli/device_settings.h"
-#include "transport/impair/impair_spec.h"
+#include "device/settings.h"
 
 namespace verbena::cli {
 namespace {
@@ -50,13 +52,17 @@ std::string refused_capture(const std::string& file) {
 }  // namespace
 
 std::optional<RefusedSetting> find_refused_setting() {
+  for (const SettingRow& row : device::kSettingRows) {  // one by one, to know which it is
+    const auto only_this = [&](std::string_view variable) -> std::optional<std::string> {
+      if (variable != row.variable) return std::nullopt;
+      return value_of(std::string(variable).c_str());
+    };
+    if (const auto settings = device::parse_settings(only_this); !settings) {
+      return RefusedSetting{std::string(row.variable), settings.error().message};
+    }
+  }
   if (std::string why = refused_interface(value_of("VERBENA_DEVICES")); !why.empty()) {
     return RefusedSetting{"VERBENA_DEVICES", std::move(why)};
-  }
-  if (const auto spec = transport::parse_impair_spec(value_of("VERBENA_IMPAIR")); !spec) {
-    std::string why = spec.error().message;
-    if (why.find("VERBENA_IMPAIR") == std::string::npos) why = "VERBENA_IMPAIR: " + why;
-    return RefusedSetting{"VERBENA_IMPAIR", std::move(why)};
   }
   if (std::string why = refused_capture(value_of("VERBENA_PCAP")); !why.empty()) {
     return RefusedSetting{"VERBENA_PCAP", std::move(why)};
