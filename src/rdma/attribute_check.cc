@@ -11,6 +11,7 @@
 
 #include "rdma/doctor_finding.h"
 #include "rdma/transition_check.h"
+#include "verbena/rate.h"
 
 namespace verbena::rdma {
 namespace {
@@ -209,7 +210,8 @@ void check_ranges(const View& view, Findings& findings) {
          "its highest bit means \"the queue pair's own\" in a work request, and needs CAP_NET_RAW in ibv_modify_qp"});
   }
   const auto rate = view.number("static_rate");
-  if (rate && *rate != 0 && (*rate > 255 || ibv_rate_to_mbps(static_cast<ibv_rate>(*rate)) <= 0)) {
+  const bool named = rate && *rate <= static_cast<unsigned>(IBV_RATE_1200_GBPS);  // else not to be cast to one
+  if (rate && *rate != 0 && (!named || !bits_per_second(static_cast<ibv_rate>(*rate)))) {
     findings.push_back({"static_rate", Verdict::kWrong, "no value of enum ibv_rate; 0 is as fast as the port"});
   }
 }

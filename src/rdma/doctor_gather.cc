@@ -13,22 +13,15 @@
 #include "rdma/doctor_interfaces.h"
 #include "rdma/doctor_process.h"
 #include "rdma/doctor_rdma_netlink.h"
+#include "verbena/rate.h"
 
 namespace verbena::rdma {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Lanes of enum active_width, and Mbit/s a lane of active_speed: InfiniBand's tables of PortInfo.
 std::uint64_t rate_of(const ibv_port_attr& port) {
-  constexpr std::pair<unsigned, std::uint64_t> kLanes[] = {{1, 1}, {2, 4}, {4, 8}, {8, 12}, {16, 2}};
-  constexpr std::pair<unsigned, std::uint64_t> kSpeeds[] = {{1, 2500},   {2, 5000},   {4, 10000},  {8, 10000},
-                                                            {16, 14000}, {32, 25000}, {64, 50000}, {128, 100000}};
-  std::uint64_t lanes = 0;
-  std::uint64_t speed = 0;
-  for (const auto& [code, value] : kLanes) lanes = port.active_width == code ? value : lanes;
-  for (const auto& [code, value] : kSpeeds) speed = port.active_speed == code ? value : speed;
-  return lanes * speed;
+  return port_speed(port.active_width, port.active_speed).bits_per_second / 1'000'000;
 }
 
 PortFacts gather_port(ibv_context* context, std::uint8_t number) {

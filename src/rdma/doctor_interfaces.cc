@@ -28,6 +28,12 @@
 namespace verbena::rdma {
 namespace {
 
+using kernel::ask_kernel;
+using kernel::for_each_attribute;
+using kernel::NetlinkMessage;
+using kernel::NetlinkRequest;
+using kernel::number_from;
+
 constexpr int kPriorities = 8;
 constexpr std::uint8_t kDscpSelector = 5;  // IEEE_8021QAZ_APP_SEL_DSCP, which older headers lack
 

@@ -10,7 +10,7 @@
 
 #include "rdma/verbs_error.h"
 
-namespace verbena::rdma {
+namespace verbena::rdma::kernel {
 namespace {
 
 class Socket {
@@ -116,4 +116,4 @@ std::string text_from(std::span<const std::uint8_t> value) {
   return std::string(value.begin(), std::find(value.begin(), value.end(), std::uint8_t{0}));
 }
 
-}  // namespace verbena::rdma
+}  // namespace verbena::rdma::kernel

@@ -13,7 +13,7 @@
 
 #include "verbena/result.h"
 
-namespace verbena::rdma {
+namespace verbena::rdma::kernel {
 
 using Bytes = std::vector<std::uint8_t>;
 
@@ -78,4 +78,4 @@ Number number_from(std::span<const std::uint8_t> value) {
 // Up to the first NUL.
 std::string text_from(std::span<const std::uint8_t> value);
 
-}  // namespace verbena::rdma
+}  // namespace verbena::rdma::kernel

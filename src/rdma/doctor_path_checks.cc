@@ -8,6 +8,7 @@
 #include <infiniband/verbs.h>
 
 #include "rdma/doctor_finding.h"
+#include "verbena/rate.h"
 
 namespace verbena::rdma {
 namespace {
@@ -332,20 +333,20 @@ std::vector<Finding> check_qkey(const PathFacts& path) {
 std::vector<Finding> check_static_rate(const HostFacts& host, const PathFacts& path) {
   const PortFacts* port = local_port(host, path);
   if (path.static_rate == 0 || port == nullptr) return {};
-  const int mbps = ibv_rate_to_mbps(static_cast<ibv_rate>(path.static_rate));
-  if (mbps <= 0) {
+  const bool named = path.static_rate <= static_cast<unsigned>(IBV_RATE_1200_GBPS);  // else not to be cast to one
+  const auto bits = named ? bits_per_second(static_cast<ibv_rate>(path.static_rate)) : std::nullopt;
+  if (!bits) {
     return {finding(Severity::kFailure, "static_rate", path.peer, fmt::format("{} is no ibv_rate", path.static_rate),
                     {"the device refuses the address handle (EINVAL)",
                      "use 0 (as fast as the port), or a value of enum ibv_rate"})};
   }
-  const auto rate = static_cast<std::uint64_t>(mbps);
+  const std::uint64_t rate = *bits / 1'000'000;
   const std::uint64_t far = path.far ? path.far->rate_mbps : 0;
   const std::uint64_t slowest = far == 0 ? port->rate_mbps : std::min(port->rate_mbps, far);
   const std::string seen = fmt::format(
       "{:g} Gbit/s; this port {:g}{}", static_cast<double>(rate) / 1000, static_cast<double>(port->rate_mbps) / 1000,
       far == 0 ? "" : fmt::format(", the peer's {:g}", static_cast<double>(far) / 1000));
-  // The enumeration counts the line's coded bits where a port's speed is the nominal one: 103.125 against 100.
-  if (slowest != 0 && rate * 100 > slowest * 105) {
+  if (slowest != 0 && rate > slowest) {
     return {finding(Severity::kWarning, "static_rate", path.peer, seen,
                     {"faster than the slower end: what it cannot take is lost", "use 0, or the slower end's speed"})};
   }

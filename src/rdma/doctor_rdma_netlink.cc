@@ -5,6 +5,13 @@
 namespace verbena::rdma {
 namespace {
 
+using kernel::ask_kernel;
+using kernel::for_each_attribute;
+using kernel::NetlinkMessage;
+using kernel::NetlinkRequest;
+using kernel::number_from;
+using kernel::text_from;
+
 Result<std::vector<NetlinkMessage>> ask(int command, bool dump) {
   const auto type = static_cast<std::uint16_t>(RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, command));
   return ask_kernel(NETLINK_RDMA, NetlinkRequest(type, dump));

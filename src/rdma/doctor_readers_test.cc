@@ -20,6 +20,11 @@
 namespace verbena::rdma {
 namespace {
 
+using kernel::Bytes;
+using kernel::NetlinkMessage;
+using kernel::NetlinkRequest;
+using kernel::split_messages;
+
 // The body that a request with these attributes would have.
 Bytes body_of(const NetlinkRequest& request) {
   const Bytes bytes = request.bytes();
