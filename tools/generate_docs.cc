@@ -29,18 +29,6 @@ std::string cell(std::string_view text) {
   return out;
 }
 
-std::string_view side_word(Side side) {
-  switch (side) {
-    case Side::kSender:
-      return "sender";
-    case Side::kReceiver:
-      return "receiver";
-    case Side::kBoth:
-      return "both";
-  }
-  return "";
-}
-
 std::string counter_table(std::span<const CounterRow> rows) {
   std::string out = "| name | unit | counted by | meaning |\n|---|---|---|---|\n";
   for (const CounterRow& row : rows) {

@@ -21,12 +21,15 @@ VERBENA_API const char* to_string(Severity severity) noexcept;
 struct Finding {
   std::string check;  // snake_case, stable: "port_state", "gid_table", "memlock", "source_for_peer"
   Severity severity = Severity::kGood;
-  std::string evidence;  // what was seen
-  std::string remedy;    // what to do; empty where nothing is wrong
+  std::string subject{};   // what was looked at: "mlx5_0 port 1", "eth0", "10.0.0.7"; empty: this host or process
+  std::string evidence{};  // what was seen
+  std::string cause{};     // why that is so, or what it leads to; empty where nothing is wrong
+  std::string remedy{};    // what to do; empty where nothing is wrong
 };
 
-// Device and port, the GID table, the locked-memory limit, and, with a peer, whether a source GID fits it and the hop
-// limit reaches it.
+// Device and port, the GID table against the addresses of the interface in this network namespace, the locked-memory
+// limit, and, with a peer, source, route, neighbour and hop limit. It sends nothing: an address that the kernel has no
+// neighbour entry for yet is a note. `verbena doctor` looks at more, and can prove that data moves.
 VERBENA_API std::vector<Finding> preflight(ibv_context* context, std::uint8_t port,
                                            const std::optional<Gid>& peer = std::nullopt, std::uint8_t hop_limit = 64);
 

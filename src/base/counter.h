@@ -8,6 +8,19 @@ namespace verbena {
 
 enum class Side { kSender, kReceiver, kBoth };
 
+// Who counts it, in one word.
+constexpr std::string_view side_word(Side side) noexcept {
+  switch (side) {
+    case Side::kSender:
+      return "sender";
+    case Side::kReceiver:
+      return "receiver";
+    case Side::kBoth:
+      return "both";
+  }
+  return "both";
+}
+
 struct CounterRow {
   std::string_view name;  // snake_case, stable: it is a metric name and a key in JSON
   std::string_view unit;  // "packets", "bytes", "events"

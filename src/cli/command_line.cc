@@ -22,6 +22,8 @@ constexpr const char* kFooter =
     "Start here:\n"
     "  verbena demo                        see it work: two processes, one software RNIC, managed address handles\n"
     "  verbena run -- ibv_devinfo          run any verbs program on the software RNIC\n"
+    "  verbena doctor node7                what is wrong here, or on the way to node7? and does data move?\n"
+    "  verbena doctor explain wc 12        what does this error mean, and what now?\n"
     "  verbena drops                       why are datagrams missing? asks every running process\n"
     "\n"
     "Each subcommand has examples of its own: verbena SUBCOMMAND --help\n"
@@ -38,6 +40,17 @@ int explain(const CLI::App& tool, const CLI::ParseError& error) {
   const std::string name = subcommand.empty() ? "verbena" : "verbena " + subcommand;
   fmt::print(stderr, "{}: {}\nTry: {} --help\n", name, error.what(), name);
   return kExitUsage;
+}
+
+// The first word that is no option must name a subcommand, whatever else is asked for: the parser would rather answer
+// --help. Empty where it does, or where there is none.
+std::string unknown_subcommand(const CLI::App& tool, const std::vector<std::string>& words) {
+  const auto word =
+      std::find_if(words.begin(), words.end(), [](const std::string& each) { return each.empty() || each[0] != '-'; });
+  if (word == words.end()) return {};
+  const auto known = tool.get_subcommands([&](const CLI::App* each) { return each->get_name() == *word; });
+  if (!known.empty()) return {};
+  return word->empty() ? "\"\"" : *word;
 }
 
 // Output that did not reach its reader is a failure: a full disk, a closed pipe.
@@ -63,8 +76,8 @@ int parse_and_act(int argc, const char* const* argv) {
   tool.require_subcommand(1);
   tool.footer(kFooter);
   Request request;
-  for (auto* add :
-       {add_run, add_demo, add_ping, add_devices, add_gids, add_drops, add_ah, add_version, add_demo_responder}) {
+  for (auto* add : {add_run, add_demo, add_ping, add_devices, add_gids, add_drops, add_ah, add_doctor, add_version,
+                    add_demo_responder}) {
     add(tool, request);
   }
   if (argc <= 1) {
@@ -73,6 +86,10 @@ int parse_and_act(int argc, const char* const* argv) {
   }
   try {
     std::vector<std::string> words = split_off_command(argc, argv, request);
+    if (const std::string unknown = unknown_subcommand(tool, words); !unknown.empty()) {
+      fmt::print(stderr, "verbena: there is no subcommand {}\nTry: verbena --help\n", unknown);
+      return kExitUsage;
+    }
     std::reverse(words.begin(), words.end());  // as the parser wants them
     tool.parse(std::move(words));
   } catch (const CLI::CallForHelp&) {

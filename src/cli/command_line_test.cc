@@ -1,5 +1,6 @@
 #include "cli/command_line.h"
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -42,14 +43,14 @@ TEST(CommandLine, HelpGoesToStdout) {
   const Outcome outcome = run({"--help"});
   EXPECT_EQ(outcome.code, kExitOk);
   EXPECT_THAT(outcome.error, IsEmpty());
-  for (const char* word : {"run", "demo", "ping", "devices", "gids", "drops", "version"}) {
+  for (const char* word : {"run", "demo", "ping", "devices", "gids", "drops", "doctor", "version"}) {
     EXPECT_THAT(outcome.out, HasSubstr(word));
   }
   EXPECT_THAT(outcome.out, testing::Not(HasSubstr("demo-responder")));
 }
 
 TEST(CommandLine, EverySubcommandTeachesByExamples) {
-  for (const char* subcommand : {"run", "demo", "ping", "devices", "gids", "drops"}) {
+  for (const char* subcommand : {"run", "demo", "ping", "devices", "gids", "drops", "doctor"}) {
     const Outcome outcome = run({subcommand, "--help"});
     EXPECT_EQ(outcome.code, kExitOk) << subcommand;
     EXPECT_THAT(outcome.out, HasSubstr("Examples:")) << subcommand;
@@ -101,9 +102,23 @@ TEST(CommandLine, WhatIsWrongIsAUsageErrorOnStderr) {
       {"run", "--log", "loud", "--", "true"},
       {"run", "--", ""},
       {"run", "-c", "true"},
+      {"run", "--impair", "nonsense", "--", "true"},
+      {"run", "--devices", "no-such-if", "--", "true"},
+      {"ping", "host", "--impair", "loss=200%"},
+      {"ping", "--listen", "--devices", "no-such-if"},
+      {"demo", "--impair", "nonsense"},
+      {"demo", "--limits", "nonsense"},
+      {"run", "--inject", "create_ah.fail=nonsense", "--", "true"},
+      {"demo", "--pcap", "/nonexistent/folder/file"},
+      {"nonsense", "--help"},
+      {"--help", "nonsense"},
+      {""},
   };
   for (const auto& words : cases) {
     const Outcome outcome = run(words);
+    for (const char* variable :
+         {"VERBENA_DEVICES", "VERBENA_IMPAIR", "VERBENA_PCAP", "VERBENA_LIMITS", "VERBENA_INJECT"})
+      ::unsetenv(variable);
     std::string line;
     for (const char* word : words) line += std::string(" ") + word;
     EXPECT_EQ(outcome.code, kExitUsage) << line << "\n" << outcome.error;
@@ -111,6 +126,16 @@ TEST(CommandLine, WhatIsWrongIsAUsageErrorOnStderr) {
     EXPECT_THAT(outcome.error, HasSubstr("verbena")) << line;
     EXPECT_THAT(outcome.error, HasSubstr("--help")) << line;
   }
+}
+
+TEST(CommandLine, ASettingOfTheEnvironmentThatIsRefusedIsAFailureAndNamed) {
+  ::setenv("VERBENA_DEVICES", "no-such-if", 1);
+  for (const std::vector<const char*>& words : std::vector<std::vector<const char*>>{{"devices"}, {"gids"}, {"demo"}}) {
+    const Outcome outcome = run(words);
+    EXPECT_EQ(outcome.code, kExitFailed) << words.front();
+    EXPECT_THAT(outcome.error, HasSubstr("no-such-if")) << words.front();
+  }
+  ::unsetenv("VERBENA_DEVICES");
 }
 
 TEST(CommandLine, RunWithoutTheLibraryFailsAndSaysWhatIsMissing) {

@@ -47,7 +47,7 @@ bool wants_color() {
 
 int demo(const DemoOptions& options) {
   catch_stop_signals();
-  apply(options.settings);
+  if (const int code = apply_checked(kName, options.settings); code != kExitOk) return code;
   // Before a device is open: it would not be the child's.
   auto responder = ChildProcess::start(responder_arguments(options.plan));
   if (!responder) return fail(kName, responder.error());

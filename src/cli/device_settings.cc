@@ -1,9 +1,12 @@
 #include "cli/device_settings.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
 #include <CLI/CLI.hpp>
+
+#include "cli/exit_code.h"
 
 namespace verbena::cli {
 
@@ -66,6 +69,16 @@ void apply(const Variables& variables) {
 
 void apply(const DeviceSettings& settings) {
   apply(to_variables(settings, std::filesystem::current_path().string()));
+}
+
+int apply_checked(std::string_view subcommand, const DeviceSettings& settings) {
+  const Variables variables = to_variables(settings, std::filesystem::current_path().string());
+  apply(variables);
+  const auto refused = find_refused_setting();
+  if (!refused) return kExitOk;
+  const bool ours = std::any_of(variables.begin(), variables.end(),
+                                [&](const auto& variable) { return variable.first == refused->variable; });
+  return ours ? fail_usage(subcommand, refused->message) : fail(subcommand, refused->message);
 }
 
 }  // namespace verbena::cli

@@ -2,7 +2,9 @@
 // the device in the process reads those, whoever set them.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -38,5 +40,21 @@ void apply(const Variables& variables);
 
 // As above, for `settings` and the current directory.
 void apply(const DeviceSettings& settings);
+
+// A setting that the software RNIC would refuse, so that it offers no device or opens none: it says so itself, and yet
+// a tool that goes on finds "no device". Whether it stood on the command line or in the environment decides who is
+// told.
+struct RefusedSetting {
+  std::string variable;  // "VERBENA_IMPAIR"
+  std::string message;   // one sentence, with the variable's name
+};
+
+// Reads the environment as the device will, and looks whether the interfaces are there and the capture can be written.
+// Nothing where all can be had.
+std::optional<RefusedSetting> find_refused_setting();
+
+// Applies `settings` and looks for one that is refused. Returns kExitOk, or what the tool is to exit with, having said
+// why on stderr: kExitUsage where it stood on the command line, kExitFailed where the environment holds it.
+int apply_checked(std::string_view subcommand, const DeviceSettings& settings);
 
 }  // namespace verbena::cli

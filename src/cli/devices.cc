@@ -9,17 +9,21 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/device_kind.h"
+#include "cli/device_settings.h"
 #include "cli/exit_code.h"
 #include "cli/interface.h"
 #include "cli/json_text.h"
 #include "cli/subcommands.h"
 #include "cli/text_table.h"
+#include "rdma/device_kind.h"
 #include "verbena/device.h"
 #include "verbena/gid_table.h"
 
 namespace verbena::cli {
 namespace {
+
+using rdma::DeviceKind;
+using rdma::kind_of;
 
 constexpr const char* kName = "devices";
 
@@ -153,7 +157,12 @@ void add_devices(CLI::App& tool, Request& request) {
   auto* subcommand = tool.add_subcommand(kName, "List the verbs devices, software and real");
   subcommand->add_flag("--json", *as_json, "Print JSON");
   subcommand->footer(kFooter);
-  subcommand->callback([&request, as_json] { request.action = [as_json] { return list_devices(*as_json); }; });
+  subcommand->callback([&request, as_json] {
+    request.action = [as_json] {
+      const int code = apply_checked(kName, {});
+      return code == kExitOk ? list_devices(*as_json) : code;
+    };
+  });
 }
 
 }  // namespace verbena::cli

@@ -21,18 +21,6 @@ struct Earlier {
   Duration interval{0};
 };
 
-std::string_view side_word(Side side) {
-  switch (side) {
-    case Side::kSender:
-      return "sender";
-    case Side::kReceiver:
-      return "receiver";
-    case Side::kBoth:
-      return "both";
-  }
-  return "both";
-}
-
 const host::CounterBlockReading* find_block(const ProcessCounters& process, std::string_view name) {
   for (const auto& block : process.page.blocks) {
     if (block.name == name) return &block;

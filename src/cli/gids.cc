@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/device_settings.h"
 #include "cli/exit_code.h"
 #include "cli/gid_remark.h"
 #include "cli/interface.h"
@@ -169,7 +170,10 @@ void add_gids(CLI::App& tool, Request& request) {
   subcommand->add_flag("--json", options->json, "Print JSON");
   subcommand->footer(kFooter);
   subcommand->callback([&request, options] {
-    request.action = [options] { return options->to.empty() ? list_gids(*options) : explain_choice(*options); };
+    request.action = [options] {
+      if (const int code = apply_checked(kName, {}); code != kExitOk) return code;
+      return options->to.empty() ? list_gids(*options) : explain_choice(*options);
+    };
   });
 }
 

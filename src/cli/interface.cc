@@ -23,4 +23,12 @@ bool interface_is_up(const std::string& name) {
   return ::ioctl(socket.get(), SIOCGIFFLAGS, &request) == 0 && (request.ifr_flags & IFF_UP) != 0;
 }
 
+std::uint32_t interface_mtu(const std::string& name) {
+  const Descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request{};
+  name.copy(request.ifr_name, IF_NAMESIZE - 1);
+  if (name.empty() || ::ioctl(socket.get(), SIOCGIFMTU, &request) != 0) return 0;
+  return static_cast<std::uint32_t>(request.ifr_mtu);
+}
+
 }  // namespace verbena::cli

@@ -12,4 +12,7 @@ std::string interface_name(std::uint32_t index);
 // Whether it is administratively up.
 bool interface_is_up(const std::string& name);
 
+// 0 where there is none of this name.
+std::uint32_t interface_mtu(const std::string& name);
+
 }  // namespace verbena::cli

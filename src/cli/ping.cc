@@ -22,8 +22,8 @@
 #include "cli/json_text.h"
 #include "cli/ping_client.h"
 #include "cli/ping_datagram.h"
+#include "cli/ping_listen.h"
 #include "cli/ping_report.h"
-#include "cli/ping_server.h"
 #include "cli/ping_session.h"
 #include "cli/progress_bar.h"
 #include "cli/stop_signal.h"
@@ -37,8 +37,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr const char* kName = "ping";
-constexpr std::uint16_t kDefaultPort = 18519;
-constexpr std::size_t kMaxWindow = 1024;
+constexpr std::size_t kMaxWindow = kMaxPingWindow;
 constexpr std::uint64_t kMaxCount = 1'000'000'000'000'000;
 constexpr auto kConnectPatience = 5s;
 constexpr auto kAddressPatience = 5s;
@@ -65,7 +64,7 @@ struct PingOptions {
   bool json = false;
   std::string host;
   std::string device;
-  std::uint16_t port = kDefaultPort;
+  std::uint16_t port = kPingPort;
   std::uint64_t count = 1000;
   std::size_t size = 64;
   std::size_t window = 1;
@@ -77,30 +76,6 @@ struct PingOptions {
 Duration from_ms(double ms) {
   return Duration(static_cast<std::int64_t>(std::llround(ms * 1e6)));
 }
-
-// Server ------------------------------------------------------------------------------------------------------------
-
-void announce(const std::string& line) {
-  fmt::print("{}\n", line);
-  std::fflush(stdout);
-}
-
-int serve(const PingOptions& options) {
-  auto endpoint = UdEndpoint::open({.device = options.device, .send_depth = 512, .receive_depth = kMaxWindow});
-  if (!endpoint) return fail(kName, endpoint.error());
-  auto listener = listen_on(options.port);
-  if (!listener) return fail(kName, listener.error());
-  std::string addresses;
-  for (const Gid& gid : (*endpoint)->gids({})) addresses += " " + to_string(gid);
-  announce(fmt::format("listening on TCP port {}; {}, queue pair {:#x}, GIDs{}", port_of(*listener),
-                       (*endpoint)->device(), (*endpoint)->qpns().front(), addresses));
-  PingServer server(**endpoint, announce);
-  server.listen(std::move(*listener));
-  const Status status = server.run(options.once);
-  return status ? kExitOk : fail(kName, status.error());
-}
-
-// Client ------------------------------------------------------------------------------------------------------------
 
 UdEndpointOptions endpoint_options(const PingOptions& options, std::string device) {
   const auto depth = static_cast<std::uint32_t>(std::max<std::size_t>(options.window * 2, 64));
@@ -199,8 +174,9 @@ int act(const PingOptions& options) {
   if (!options.listen && options.host.empty()) return fail_usage(kName, "give a host to ping, or --listen to be one");
   if (options.once && !options.listen) return fail_usage(kName, "--once needs --listen");
   catch_stop_signals();
-  apply(options.settings);
-  return options.listen ? serve(options) : ping(options);
+  if (const int code = apply_checked(kName, options.settings); code != kExitOk) return code;
+  if (!options.listen) return ping(options);
+  return serve_pings(kName, {.device = options.device, .port = options.port, .once = options.once});
 }
 
 void add_options(CLI::App& subcommand, PingOptions& options) {

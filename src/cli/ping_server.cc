@@ -10,6 +10,7 @@
 #include "cli/clock.h"
 #include "cli/figures.h"
 #include "cli/ping_datagram.h"
+#include "cli/ping_session.h"
 #include "cli/stop_signal.h"
 
 namespace verbena::cli {
@@ -31,13 +32,7 @@ void PingServer::add_client(ControlChannel channel) {
   const std::uint32_t number = next_client_++;
   Client client{.channel = std::move(channel)};
   client.name = client.channel.peer();
-  const SessionHello hello{.gids = endpoint_.gids(client.channel.local_address()),
-                           .qpns = endpoint_.qpns(),
-                           .qkey = endpoint_.qkey(),
-                           .mtu = endpoint_.port().active_mtu,
-                           .lid = endpoint_.port().lid,
-                           .client = number,
-                           .device = endpoint_.device()};
+  const SessionHello hello = hello_of(endpoint_, client.channel.local_address(), number);
   if (client.channel.send_line(encode(hello), Deadline::in(kLinePatience))) {
     clients_.emplace(number, std::move(client));
   }

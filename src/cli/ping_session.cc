@@ -3,6 +3,8 @@
 #include <optional>
 #include <utility>
 
+#include "cli/interface.h"
+#include "rdma/doctor_gather.h"
 #include "verbena/device.h"
 #include "verbena/gid_resolver.h"
 #include "verbena/gid_table.h"
@@ -32,6 +34,24 @@ Status check_reach(const std::string& device, const std::vector<Gid>& gids) {
 
 }  // namespace
 
+SessionHello hello_of(const UdEndpoint& endpoint, const Gid& first, std::uint32_t client) {
+  SessionHello hello{.qpns = endpoint.qpns(),
+                     .qkey = endpoint.qkey(),
+                     .mtu = endpoint.port().active_mtu,
+                     .lid = endpoint.port().lid,
+                     .client = client,
+                     .device = endpoint.device()};
+  for (const GidEntry& entry : endpoint.gid_entries(first)) {
+    hello.gids.push_back(entry.gid);
+    hello.types.emplace_back(to_string(entry.type));
+    if (hello.netdev.empty()) hello.netdev = interface_name(entry.netdev);
+  }
+  hello.link_layer = endpoint.port().link_layer == LinkLayer::kEthernet ? "ethernet" : "infiniband";
+  hello.netdev_mtu = interface_mtu(hello.netdev);
+  hello.rate_mbps = rdma::port_rate_mbps(endpoint.domain()->context, endpoint.port().port);
+  return hello;
+}
+
 Result<SessionHello> receive_hello(ControlChannel& channel, Deadline deadline) {
   const auto line = channel.receive_line(deadline);
   if (!line) return tl::make_unexpected(line.error());
@@ -51,13 +71,7 @@ Result<std::string> choose_device(const std::vector<Gid>& gids) {
 }
 
 Status introduce(ControlChannel& channel, const UdEndpoint& endpoint, std::uint32_t client, Deadline deadline) {
-  const SessionHello hello{.gids = endpoint.gids({}),
-                           .qpns = endpoint.qpns(),
-                           .qkey = endpoint.qkey(),
-                           .mtu = endpoint.port().active_mtu,
-                           .lid = endpoint.port().lid,
-                           .client = client,
-                           .device = endpoint.device()};
+  const SessionHello hello = hello_of(endpoint, {}, client);
   if (Status status = channel.send_line(encode(hello), deadline); !status) return status;
   const auto ready = receive_hello(channel, deadline);
   if (!ready) return tl::make_unexpected(ready.error());

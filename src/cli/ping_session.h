@@ -17,6 +17,9 @@
 
 namespace verbena::cli {
 
+// What this end says of itself: `first` stands before its other GIDs where it is one.
+SessionHello hello_of(const UdEndpoint& endpoint, const Gid& first, std::uint32_t client);
+
 // Receives the server's hello.
 Result<SessionHello> receive_hello(ControlChannel& channel, Deadline deadline);
 

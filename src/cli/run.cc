@@ -85,6 +85,7 @@ int check_and_run(const RunOptions& options, std::vector<std::string> command, c
     command.insert(command.end(), request.after_dashes->begin(), request.after_dashes->end());
   }
   if (command.empty() || command.front().empty()) return fail_usage(kName, "no command given");
+  if (const int code = apply_checked(kName, options.devices); code != kExitOk) return code;
   return run(options, command);
 }
 

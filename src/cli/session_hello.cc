@@ -58,6 +58,26 @@ bool read_qpns(const nlohmann::json& json, std::vector<std::uint32_t>& qpns) {
   return true;
 }
 
+bool read_types(const nlohmann::json& json, std::vector<std::string>& types) {
+  const auto found = json.find("types");
+  if (found == json.end() || !found->is_array() || found->size() > kMaxListed) return false;
+  for (const auto& element : *found) {
+    if (!element.is_string()) return false;
+    types.push_back(element.get<std::string>());
+  }
+  return true;
+}
+
+// What an older Verbena leaves out. The name of the first that is there and of a wrong kind; nullptr.
+const char* read_optional(const nlohmann::json& json, SessionHello& hello) {
+  if (json.contains("types") && !read_types(json, hello.types)) return "types";
+  if (json.contains("link_layer") && !read_text(json, "link_layer", hello.link_layer)) return "link_layer";
+  if (json.contains("netdev") && !read_text(json, "netdev", hello.netdev)) return "netdev";
+  if (json.contains("netdev_mtu") && !read_number(json, "netdev_mtu", hello.netdev_mtu)) return "netdev_mtu";
+  if (json.contains("rate_mbps") && !read_number(json, "rate_mbps", hello.rate_mbps)) return "rate_mbps";
+  return nullptr;
+}
+
 }  // namespace
 
 std::string encode(const SessionHello& hello) {
@@ -71,6 +91,11 @@ std::string encode(const SessionHello& hello) {
                     {"lid", hello.lid},
                     {"client", hello.client},
                     {"device", hello.device},
+                    {"types", hello.types},
+                    {"link_layer", hello.link_layer},
+                    {"netdev", hello.netdev},
+                    {"netdev_mtu", hello.netdev_mtu},
+                    {"rate_mbps", hello.rate_mbps},
                     {"error", hello.error}});
 }
 
@@ -90,6 +115,7 @@ Result<SessionHello> decode_session_hello(std::string_view line) {
   if (!read_number(json, "lid", hello.lid)) return not_a_hello("lid");
   if (!read_number(json, "client", hello.client)) return not_a_hello("client");
   if (!read_text(json, "device", hello.device)) return not_a_hello("device");
+  if (const char* wrong = read_optional(json, hello); wrong != nullptr) return not_a_hello(wrong);
   return hello;
 }
 

@@ -28,7 +28,13 @@ struct SessionHello {
   std::uint16_t lid = 0;              // InfiniBand; 0 on RoCE
   std::uint32_t client = 0;           // the server's number for the client
   std::string device{};               // for display
-  std::string error{};                // not empty: the speaker gives up, and why
+  // More about the speaker's port, for checks before the first datagram. An older Verbena does not tell: empty and 0.
+  std::vector<std::string> types{};  // of the GIDs, one each: "RoCE v2", "InfiniBand"
+  std::string link_layer{};          // "ethernet" or "infiniband"
+  std::string netdev{};
+  std::uint32_t netdev_mtu = 0;
+  std::uint64_t rate_mbps = 0;
+  std::string error{};  // not empty: the speaker gives up, and why
 
   friend bool operator==(const SessionHello&, const SessionHello&) = default;
 };

@@ -25,6 +25,7 @@ void add_devices(CLI::App& tool, Request& request);
 void add_gids(CLI::App& tool, Request& request);
 void add_ah(CLI::App& tool, Request& request);
 void add_drops(CLI::App& tool, Request& request);
+void add_doctor(CLI::App& tool, Request& request);
 void add_ping(CLI::App& tool, Request& request);
 void add_demo(CLI::App& tool, Request& request);
 void add_demo_responder(CLI::App& tool, Request& request);

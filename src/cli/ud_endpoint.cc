@@ -6,8 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "verbena/gid_table.h"
-
 namespace verbena::cli {
 namespace {
 
@@ -129,16 +127,25 @@ std::vector<std::uint32_t> UdEndpoint::qpns() const {
   return numbers;
 }
 
-std::vector<Gid> UdEndpoint::gids(const Gid& first) const {
+std::vector<GidEntry> UdEndpoint::gid_entries(const Gid& first) const {
   const auto table = read_gid_table(context_.get());
-  std::vector<Gid> gids;
-  if (!table) return gids;
+  std::vector<GidEntry> entries;
+  if (!table) return entries;
   for (const GidEntry& entry : *table) {
     const bool fits = entry.port == port_.port && entry.type != GidType::kRoceV1;
-    if (fits && std::find(gids.begin(), gids.end(), entry.gid) == gids.end()) gids.push_back(entry.gid);
+    const bool known =
+        std::any_of(entries.begin(), entries.end(), [&](const GidEntry& other) { return other.gid == entry.gid; });
+    if (fits && !known) entries.push_back(entry);
   }
-  std::stable_sort(gids.begin(), gids.end(),
-                   [&](const Gid& a, const Gid& b) { return preference(a, first) < preference(b, first); });
+  std::stable_sort(entries.begin(), entries.end(), [&](const GidEntry& a, const GidEntry& b) {
+    return preference(a.gid, first) < preference(b.gid, first);
+  });
+  return entries;
+}
+
+std::vector<Gid> UdEndpoint::gids(const Gid& first) const {
+  std::vector<Gid> gids;
+  for (const GidEntry& entry : gid_entries(first)) gids.push_back(entry.gid);
   return gids;
 }
 

@@ -19,6 +19,7 @@
 #include "verbena/address_directory.h"
 #include "verbena/completion_queue.h"
 #include "verbena/device.h"
+#include "verbena/gid_table.h"
 #include "verbena/memory_region.h"
 #include "verbena/protection_domain.h"
 #include "verbena/queue_pair.h"
@@ -57,6 +58,8 @@ class UdEndpoint {
   std::vector<std::uint32_t> qpns() const;
   // Where it can be reached: `first` where that is one of its GIDs, then IPv4, then IPv6 by scope.
   std::vector<Gid> gids(const Gid& first) const;
+  // The same with their types; each GID once.
+  std::vector<GidEntry> gid_entries(const Gid& first) const;
   AhDirectory& directory() noexcept { return directory_; }
   AhSender& sender(std::size_t queue_pair) noexcept { return senders_[queue_pair]; }
   ibv_pd* domain() const noexcept { return domain_.get(); }

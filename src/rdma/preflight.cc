@@ -1,71 +1,31 @@
 #include "verbena/preflight.h"
 
 #include <algorithm>
+#include <utility>
 
-#include <fmt/format.h>
-#include <sys/resource.h>
-
-#include "rdma/verbs_error.h"
-#include "verbena/device.h"
-#include "verbena/gid_resolver.h"
+#include "rdma/doctor_device_checks.h"
+#include "rdma/doctor_finding.h"
+#include "rdma/doctor_gather.h"
+#include "rdma/doctor_host_checks.h"
+#include "rdma/doctor_interfaces.h"
+#include "rdma/doctor_path_checks.h"
+#include "rdma/doctor_process.h"
 
 namespace verbena {
 
 namespace {
 
-constexpr rlim_t kSmallMemlock = rlim_t{64} << 20;
-
-Finding port_finding(const Result<PortView>& view) {
-  if (!view) return {"port_state", Severity::kFailure, view.error().message, "name a port that the device has"};
-  std::string seen =
-      fmt::format("port {} is {}, {}, MTU {}", view->port, view->state,
-                  view->link_layer == LinkLayer::kEthernet ? "Ethernet (RoCE)" : "InfiniBand", view->active_mtu);
-  if (view->active) return {"port_state", Severity::kGood, std::move(seen), ""};
-  return {"port_state", Severity::kFailure, std::move(seen),
-          view->link_layer == LinkLayer::kEthernet ? "bring the interface up (ip link set IFACE up) and check the cable"
-                                                   : "check the cable, and that a subnet manager runs"};
+void append(std::vector<Finding>& findings, std::vector<Finding> more) {
+  std::move(more.begin(), more.end(), std::back_inserter(findings));
 }
 
-Finding gid_finding(const Result<std::vector<GidEntry>>& table, std::uint8_t port) {
-  if (!table) return {"gid_table", Severity::kFailure, table.error().message, "check the driver of the device"};
-  const auto of_port = [port](const GidEntry& entry) { return entry.port == port; };
-  const auto count = std::count_if(table->begin(), table->end(), of_port);
-  if (count == 0) {
-    return {"gid_table", Severity::kFailure, fmt::format("port {} has no GID in this network namespace", port),
-            "give its interface an address; in a container attach a network interface of this device"};
-  }
-  const auto routed = std::count_if(table->begin(), table->end(), [&](const GidEntry& entry) {
-    return of_port(entry) && !entry.gid.is_link_local() && entry.type != GidType::kRoceV1;
-  });
-  if (routed == 0) {
-    return {"gid_table", Severity::kNote, fmt::format("port {} has {} GID(s), all link-local or RoCE v1", port, count),
-            "give the interface an address that can be routed, unless all peers are on the same link"};
-  }
-  return {"gid_table", Severity::kGood, fmt::format("port {} has {} GID(s), {} can be routed", port, count, routed),
-          ""};
-}
-
-Finding memlock_finding() {
-  rlimit limit{};
-  const bool known = getrlimit(RLIMIT_MEMLOCK, &limit) == 0;
-  std::string seen = "this process may lock " + rdma::memlock_in_words() + " of memory";
-  if (!known || limit.rlim_cur >= kSmallMemlock) return {"memlock", Severity::kGood, std::move(seen), ""};
-  return {"memlock", Severity::kNote, std::move(seen),
-          "kernel devices pin memory: raise the limit (ulimit -l, or memlock in the container) where ibv_reg_mr or "
-          "ibv_create_cq fail with ENOMEM"};
-}
-
-Finding peer_finding(const std::vector<GidEntry>& table, std::uint8_t port, const Gid& peer, std::uint8_t hop_limit) {
-  const Result<SourceChoice> choice =
-      choose_source(table, {.destination = peer, .port = port, .netdev = 0, .source = {}}, look_up_route);
-  if (!choice) return {"source_for_peer", Severity::kFailure, choice.error().message, "see the text"};
-  if (hop_limit <= 1 && !choice->route.gateway.is_zero()) {
-    return {"source_for_peer", Severity::kFailure,
-            fmt::format("{}; the way crosses the router {}, and hop limit {} ends there", choice->explanation,
-                        to_string(choice->route.gateway), hop_limit),
-            "use a hop limit of 64"};
-  }
-  return {"source_for_peer", Severity::kGood, choice->explanation, ""};
+// What can be known of the host without a look at other devices and processes.
+rdma::HostFacts facts_about(ibv_context* context) {
+  rdma::HostFacts host;
+  host.process = rdma::gather_process();
+  host.interfaces = rdma::gather_interfaces();
+  host.devices.push_back(rdma::gather_device(context));
+  return host;
 }
 
 }  // namespace
@@ -86,9 +46,23 @@ const char* to_string(Severity severity) noexcept {
 
 std::vector<Finding> preflight(ibv_context* context, std::uint8_t port, const std::optional<Gid>& peer,
                                std::uint8_t hop_limit) {
-  const Result<std::vector<GidEntry>> table = read_gid_table(context);
-  std::vector<Finding> findings{port_finding(query_port(context, port)), gid_finding(table, port), memlock_finding()};
-  if (peer && table) findings.push_back(peer_finding(*table, port, *peer, hop_limit));
+  rdma::HostFacts host = facts_about(context);
+  rdma::DeviceFacts& device = host.devices.front();
+  std::vector<Finding> findings;
+  const rdma::PortFacts* facts = rdma::find_port(device, port);
+  if (facts == nullptr) {
+    findings.push_back(rdma::finding(Severity::kFailure, "port_state", device.name,
+                                     "the device has no port " + std::to_string(port),
+                                     {"ports count from 1", "name a port that the device has"}));
+    return findings;
+  }
+  device.ports = {*facts};  // the path is to leave by this one
+  append(findings, rdma::check_port(host, device, device.ports.front()));
+  findings.push_back(rdma::check_memlock(host));
+  if (!peer) return findings;
+  append(findings, rdma::check_path(host, rdma::gather_path(host, {.peer = rdma::address_text(*peer),
+                                                                   .destination = *peer,
+                                                                   .hop_limit = hop_limit})));
   return findings;
 }
 

@@ -1,10 +1,10 @@
-#include "cli/device_kind.h"
+#include "rdma/device_kind.h"
 
 #include <filesystem>
 #include <string_view>
 #include <system_error>
 
-namespace verbena::cli {
+namespace verbena::rdma {
 
 const char* to_string(DeviceKind kind) noexcept {
   switch (kind) {
@@ -28,4 +28,4 @@ DeviceKind kind_of(const ibv_device& device) {
   return is_virtual ? DeviceKind::kKernelSoftware : DeviceKind::kHardware;
 }
 
-}  // namespace verbena::cli
+}  // namespace verbena::rdma

@@ -3,7 +3,7 @@
 
 #include <infiniband/verbs.h>
 
-namespace verbena::cli {
+namespace verbena::rdma {
 
 enum class DeviceKind { kVerbena, kKernelSoftware, kHardware };
 
@@ -13,4 +13,4 @@ const char* to_string(DeviceKind kind) noexcept;
 // By its name ("verbena0") and, for others, by what its sysfs entry hangs on: a software device has no bus.
 DeviceKind kind_of(const ibv_device& device);
 
-}  // namespace verbena::cli
+}  // namespace verbena::rdma

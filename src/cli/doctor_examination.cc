@@ -1,0 +1,227 @@
+#include "cli/doctor_examination.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "cli/counter_source.h"
+#include "cli/doctor_probe.h"
+#include "cli/drop_report.h"
+#include "cli/ping_session.h"
+#include "rdma/doctor_device_checks.h"
+#include "rdma/doctor_finding.h"
+#include "rdma/doctor_gather.h"
+#include "rdma/doctor_host_checks.h"
+#include "rdma/doctor_path_checks.h"
+
+namespace verbena::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kConnectPatience = 5s;
+
+void append(std::vector<Finding>& findings, std::vector<Finding> more) {
+  std::move(more.begin(), more.end(), std::back_inserter(findings));
+}
+
+// An address of the peer, and the interface where it names one.
+struct PeerAddress {
+  Gid gid{};
+  std::uint32_t netdev = 0;
+};
+
+Result<std::vector<PeerAddress>> resolve(const std::string& peer) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = ::getaddrinfo(peer.c_str(), nullptr, &hints, &found);
+  if (error != 0)
+    return failure(ErrorCode::kNotFound, fmt::format("cannot resolve {}: {}", peer, ::gai_strerror(error)));
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
+  std::vector<PeerAddress> addresses;
+  for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
+    PeerAddress address;
+    if (entry->ai_family == AF_INET) {
+      sockaddr_in in{};
+      std::memcpy(&in, entry->ai_addr, sizeof in);
+      address.gid = Gid::from_ipv4(ntohl(in.sin_addr.s_addr));
+    } else if (entry->ai_family == AF_INET6) {
+      sockaddr_in6 in6{};
+      std::memcpy(&in6, entry->ai_addr, sizeof in6);
+      std::memcpy(address.gid.bytes.data(), &in6.sin6_addr, address.gid.bytes.size());
+      address.netdev = in6.sin6_scope_id;
+    } else {
+      continue;
+    }
+    addresses.push_back(address);
+  }
+  if (addresses.empty()) return failure(ErrorCode::kNotFound, fmt::format("{} has no IP address", peer));
+  return addresses;
+}
+
+// Who runs on the software RNIC, and which holders of its UDP port are they.
+void add_software_processes(rdma::HostFacts& host) {
+  const auto survey = survey_counters(500ms);
+  if (!survey) return;
+  const auto self = static_cast<std::uint32_t>(::getpid());
+  for (const ProcessCounters& process : survey->processes) {
+    if (process.pid != self)
+      host.software_processes.push_back({.pid = process.pid, .name = printable(process.page.process_name)});
+  }
+  for (const SilentProcess& silent : survey->silent) {
+    host.software_processes.push_back({.pid = silent.pid, .name = "(unknown)", .silence = silent.reason});
+  }
+  for (rdma::PortHolder& holder : host.udp_4791) {
+    holder.verbena = holder.pid == self || std::any_of(survey->processes.begin(), survey->processes.end(),
+                                                       [&](const auto& process) { return process.pid == holder.pid; });
+  }
+}
+
+std::vector<Finding> check_this_host(const rdma::HostFacts& host, const std::string& device_name) {
+  std::vector<Finding> findings = rdma::check_devices(host);
+  std::vector<std::uint32_t> interfaces_seen;
+  for (const rdma::DeviceFacts& device : host.devices) {
+    if (device.open_error || (!device_name.empty() && device.name != device_name)) continue;
+    for (const rdma::PortFacts& port : device.ports) append(findings, rdma::check_port(host, device, port));
+    for (const GidEntry& entry : device.gids) {
+      const rdma::InterfaceFacts* interface = rdma::find_interface(host, entry.netdev);
+      if (interface == nullptr ||
+          std::find(interfaces_seen.begin(), interfaces_seen.end(), interface->index) != interfaces_seen.end()) {
+        continue;
+      }
+      interfaces_seen.push_back(interface->index);
+      findings.push_back(rdma::check_loss_control(*interface, device.kind));
+    }
+    findings.push_back(rdma::check_resources(host, device));
+  }
+  append(findings, rdma::check_host(host));
+  return findings;
+}
+
+// The towards-a-peer half of a visit.
+class PeerVisit {
+ public:
+  PeerVisit(const ExaminationOptions& options, const rdma::HostFacts& host) : options_(options), host_(host) {}
+
+  std::vector<Finding> run();
+
+ private:
+  void meet();
+  void choose_destination(const std::vector<PeerAddress>& addresses);
+  std::optional<std::size_t> first_reachable(const std::vector<PeerAddress>& addresses) const;
+
+  const ExaminationOptions& options_;
+  const rdma::HostFacts& host_;
+  std::optional<DoctorSession> session_;
+  rdma::ProbeFacts probe_;
+  rdma::PathQuestion question_;
+  std::vector<Finding> findings_;
+};
+
+void PeerVisit::meet() {
+  if (!options_.probe) return;
+  auto session = meet_server(options_.peer, options_.tcp_port, Deadline::in(kConnectPatience));
+  if (session) {
+    session_ = std::move(*session);
+  } else {
+    probe_.connect_error = session.error();
+  }
+}
+
+std::optional<std::size_t> PeerVisit::first_reachable(const std::vector<PeerAddress>& addresses) const {
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    rdma::PathQuestion question = question_;
+    question.destination = addresses[i].gid;
+    question.netdev = addresses[i].netdev;
+    if (rdma::gather_path(host_, question).source) return i;
+  }
+  return std::nullopt;
+}
+
+// What the user said; else the address that was named, where it is a GID of the far port; else the best GID of that.
+void PeerVisit::choose_destination(const std::vector<PeerAddress>& addresses) {
+  const bool infiniband = session_ && session_->hello.link_layer == "infiniband";
+  question_.dlid = options_.dlid != 0 || !session_ || !infiniband ? options_.dlid : session_->hello.lid;
+  if (options_.dgid) {
+    question_.destination = *options_.dgid;
+    return;
+  }
+  std::vector<PeerAddress> candidates = addresses;
+  if (session_) {
+    const auto& gids = session_->hello.gids;
+    std::erase_if(candidates, [&](const PeerAddress& address) {
+      return std::find(gids.begin(), gids.end(), address.gid) == gids.end();
+    });
+    if (candidates.empty() && !gids.empty()) {
+      for (const Gid& gid : gids) candidates.push_back({gid, 0});
+      findings_.push_back(rdma::finding(
+          Severity::kNote, "peer_address", options_.peer,
+          fmt::format("{} is no GID of the peer's port {}", rdma::address_text(addresses.front().gid),
+                      session_->hello.device),
+          {"the name leads to another interface of the peer than the RDMA device's, as a management network does",
+           "GIDs are exchanged, so this does no harm; to name the peer for RDMA use one of its GIDs"}));
+    }
+  }
+  if (candidates.empty()) candidates = addresses;
+  const PeerAddress& chosen = candidates[first_reachable(candidates).value_or(0)];
+  question_.destination = chosen.gid;
+  question_.netdev = chosen.netdev;
+}
+
+std::vector<Finding> PeerVisit::run() {
+  const auto addresses = resolve(options_.peer);
+  if (!addresses) {
+    return {rdma::finding(Severity::kFailure, "peer_name", options_.peer, addresses.error().message,
+                          {"the name is not known here", "correct it, or give the address"})};
+  }
+  question_ = {.peer = options_.peer,
+               .device = options_.device,
+               .hop_limit = options_.hop_limit,
+               .static_rate = options_.static_rate,
+               .traffic_class = options_.traffic_class,
+               .qkey = options_.qkey,
+               .peers = options_.peers};
+  meet();
+  if (session_ && !question_.qkey) question_.qkey = session_->hello.qkey;
+  choose_destination(*addresses);
+  rdma::PathFacts path = rdma::gather_path(host_, question_);
+  if (session_) path.far = far_port_of(session_->hello);
+  append(findings_, rdma::check_path(host_, path));
+  if (session_ && !path.device.empty()) {
+    probe_ = probe(*session_, path);
+  } else if (session_) {
+    probe_.address_error = path.source_error;
+  }
+  if (options_.probe) {
+    append(findings_, rdma::check_probe(probe_, path));
+  } else {
+    findings_.push_back(rdma::finding(Severity::kNote, "probe", options_.peer, "not asked for (--no-probe)",
+                                      {"only checks of this host were made: nothing shows that data moves"}));
+  }
+  return std::move(findings_);
+}
+
+}  // namespace
+
+Result<std::vector<Finding>> examine(const ExaminationOptions& options) {
+  rdma::HostFacts host = rdma::gather_host();
+  if (!options.device.empty() && rdma::find_device(host, options.device) == nullptr) {
+    const auto context = Context::open(options.device);  // says which there are
+    if (!context) return tl::make_unexpected(context.error());
+  }
+  add_software_processes(host);
+  std::vector<Finding> findings = check_this_host(host, options.device);
+  if (!options.peer.empty()) append(findings, PeerVisit(options, host).run());
+  return findings;
+}
+
+}  // namespace verbena::cli

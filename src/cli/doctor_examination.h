@@ -1,0 +1,32 @@
+// One visit to the doctor: gathers the facts, of this host and of the way to a peer, and has them judged.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "verbena/gid.h"
+#include "verbena/preflight.h"
+#include "verbena/result.h"
+
+namespace verbena::cli {
+
+struct ExaminationOptions {
+  std::string peer{};          // name or address, with %interface where it is link-local; empty: this host only
+  std::string device{};        // empty: every device; towards a peer the first that reaches it
+  std::uint16_t tcp_port = 0;  // of the server
+  bool probe = true;           // look for a server
+  std::optional<Gid> dgid{};   // instead of the peer's own
+  std::uint16_t dlid = 0;
+  std::uint8_t hop_limit = 64;
+  std::uint8_t static_rate = 0;
+  std::uint8_t traffic_class = 0;
+  std::optional<std::uint32_t> qkey{};
+  std::optional<std::uint64_t> peers{};
+};
+
+// Errors: where `device` is not there. What else goes wrong is a finding.
+Result<std::vector<Finding>> examine(const ExaminationOptions& options);
+
+}  // namespace verbena::cli

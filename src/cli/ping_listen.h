@@ -1,0 +1,24 @@
+// Waits for clients on a TCP port and answers their datagrams: `verbena ping --listen` and `verbena doctor --serve`.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace verbena::cli {
+
+inline constexpr std::uint16_t kPingPort = 18519;
+inline constexpr std::size_t kMaxPingWindow = 1024;  // datagrams of a client under way at once
+
+struct PingListenOptions {
+  std::string device{};            // empty: the first that can be used
+  std::uint16_t port = kPingPort;  // 0: any free one
+  bool once = false;               // end when the last client has left
+};
+
+// Until a stop signal; prints a line for each client that comes and goes. Returns the exit code, and says what went
+// wrong as `subcommand`.
+int serve_pings(std::string_view subcommand, const PingListenOptions& options);
+
+}  // namespace verbena::cli

@@ -1,0 +1,73 @@
+// Settings of the software RNIC that it would refuse, found before a device is asked for.
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <net/if.h>
+#include <unistd.h>
+
+#include "cli/device_settings.h"
+#include "device/settings.h"
+
+namespace verbena::cli {
+namespace {
+
+std::string value_of(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+// Nothing for a name that is an interface here.
+std::string refused_interface(std::string_view names) {
+  while (!names.empty()) {
+    const std::string name(names.substr(0, names.find(',')));
+    if (::if_nametoindex(name.c_str()) == 0) {
+      return fmt::format(
+          "VERBENA_DEVICES names \"{}\", which is no interface of this network namespace (`ip link` lists "
+          "them), so there is no software device",
+          name);
+    }
+    names.remove_prefix(std::min(name.size() + 1, names.size()));
+  }
+  return {};
+}
+
+// A capture is appended to, so the file must be writable, or its folder where it is not there yet.
+std::string refused_capture(const std::string& file) {
+  if (file.empty()) return {};
+  const std::string folder = std::filesystem::path(file).parent_path().string();
+  const bool exists = ::access(file.c_str(), F_OK) == 0;
+  const std::string& written = exists || folder.empty() ? file : folder;
+  if ((!exists && folder.empty()) || ::access(written.c_str(), W_OK) == 0) return {};
+  return fmt::format("VERBENA_PCAP: cannot write {}: {}: {}", file, written, std::strerror(errno));
+}
+
+}  // namespace
+
+std::optional<RefusedSetting> find_refused_setting() {
+  for (const SettingRow& row : device::kSettingRows) {  // one by one, to know which it is
+    const auto only_this = [&](std::string_view variable) -> std::optional<std::string> {
+      if (variable != row.variable) return std::nullopt;
+      return value_of(std::string(variable).c_str());
+    };
+    if (const auto settings = device::parse_settings(only_this); !settings) {
+      return RefusedSetting{std::string(row.variable), settings.error().message};
+    }
+  }
+  if (std::string why = refused_interface(value_of("VERBENA_DEVICES")); !why.empty()) {
+    return RefusedSetting{"VERBENA_DEVICES", std::move(why)};
+  }
+  if (std::string why = refused_capture(value_of("VERBENA_PCAP")); !why.empty()) {
+    return RefusedSetting{"VERBENA_PCAP", std::move(why)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace verbena::cli

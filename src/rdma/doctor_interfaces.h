@@ -1,0 +1,29 @@
+// The interfaces of this network namespace, their addresses, and how their drivers treat congestion. The readers are
+// pure.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rdma/doctor_facts.h"
+
+namespace verbena::rdma {
+
+// From the text of /proc/net/if_inet6: interface index and address of each.
+std::vector<std::pair<std::uint32_t, InterfaceAddress>> read_inet6_addresses(std::string_view text);
+
+// Adds what one DCB answer (RTM_GETDCB, behind its dcbmsg) tells: PFC, and rules from DSCP to priority.
+void read_dcb(std::span<const std::uint8_t> attributes, LossControl& loss);
+
+std::vector<InterfaceFacts> gather_interfaces();
+
+// What the kernel knows of a neighbour on any interface. From one RTM_NEWNEIGH message's body; nothing for what is
+// none.
+std::optional<NeighbourFacts> read_neighbour(std::span<const std::uint8_t> body);
+// All entries for that address.
+std::vector<NeighbourFacts> gather_neighbours(const Gid& address);
+
+}  // namespace verbena::rdma

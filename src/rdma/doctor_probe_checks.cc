@@ -1,0 +1,98 @@
+// The last check: did data move? A handshake over TCP proves nothing about the data path.
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "rdma/doctor_finding.h"
+#include "rdma/doctor_path_checks.h"
+
+namespace verbena::rdma {
+namespace {
+
+std::string series_in_words(const ProbeSeries& series) {
+  return fmt::format("{} of {} datagrams of {} bytes came back{}", series.received, series.sent, series.bytes,
+                     series.received == 0 ? ""
+                                          : fmt::format(", half of them within {:.1f} us",
+                                                        static_cast<double>(series.median_ns) / 1000));
+}
+
+std::string drops_in_words(const ProbeFacts& probe) {
+  std::string text;
+  for (const auto& [name, count] : probe.drops)
+    text += fmt::format("{}{} {}", text.empty() ? "; dropped here: " : ", ", count, name);
+  return text;
+}
+
+Advice advice_for_silence(const PathFacts& path) {
+  if (path.route && !path.route->local && !path.route->gateway.is_zero()) {
+    return {
+        "the handshake by TCP passed and no datagram came back: UDP port 4791 is filtered on the way, the router drops "
+        "them (hop limit, MTU), or one end speaks another RoCE version",
+        "let UDP 4791 through in both directions; verbena drops at both ends; capture with --pcap"};
+  }
+  return {
+      "the handshake by TCP passed and no datagram came back: UDP port 4791 is filtered (firewall, security group), or "
+      "the peer cannot answer",
+      "let UDP 4791 through in both directions; look at verbena drops on the peer while the server runs"};
+}
+
+Finding judge(const ProbeFacts& probe, const ProbeSeries& series, const PathFacts& path, bool smaller_passed) {
+  const std::string seen = series_in_words(series) + (series.received == series.sent ? "" : drops_in_words(probe));
+  if (series.corrupt > 0) {
+    return finding(Severity::kFailure, "probe", path.peer,
+                   fmt::format("{}; {} with other bytes than were sent", seen, series.corrupt),
+                   {"something on the way changes the payload, or a buffer is used while it is being filled",
+                    "capture at both ends (--pcap) and compare"});
+  }
+  if (series.received == series.sent) return good("probe", path.peer, seen);
+  if (series.received == 0) {
+    if (!smaller_passed) return finding(Severity::kFailure, "probe", path.peer, seen, advice_for_silence(path));
+    return finding(
+        Severity::kFailure, "probe", path.peer, seen,
+        {"small datagrams pass and those of the full MTU do not: something on the way has a smaller MTU than the "
+         "two ends say",
+         "give all interfaces and switches on the way one MTU, or set path_mtu lower at both ends"});
+  }
+  return finding(
+      Severity::kWarning, "probe", path.peer, seen,
+      {"datagrams are lost on the way or in a full queue", "verbena drops at both ends says where; see loss_control"});
+}
+
+}  // namespace
+
+std::vector<Finding> check_probe(const ProbeFacts& probe, const PathFacts& path) {
+  if (probe.connect_error) {
+    return {finding(Severity::kNote, "handshake", path.peer, probe.connect_error->message,
+                    {"only checks of this host were made: nobody answers there, so nothing shows that data moves",
+                     "start `verbena doctor --serve` on the peer (or `verbena ping --listen`), then run this again"})};
+  }
+  std::vector<Finding> findings;
+  if (probe.session_error) {
+    findings.push_back(
+        finding(Severity::kFailure, "handshake", path.peer, probe.session_error->message,
+                {"the session with the server did not come about", "see the text; look at what the server prints"}));
+    return findings;
+  }
+  findings.push_back(good("handshake", path.peer, "the server answers and tells its port"));
+  if (probe.address_error) {
+    findings.push_back(finding(Severity::kFailure, "address_handle", path.peer, probe.address_error->message,
+                               {"no address handle to the peer could be made", "see the text and the checks above"}));
+    return findings;
+  }
+  constexpr std::int64_t kSlowNs = 100'000'000;
+  const std::string seen = fmt::format("made in {:.2f} ms", static_cast<double>(probe.address_ns) / 1e6);
+  findings.push_back(probe.address_ns < kSlowNs
+                         ? good("address_handle", path.peer, seen)
+                         : finding(Severity::kNote, "address_handle", path.peer, seen,
+                                   {"the neighbour had to be resolved first, and took its time",
+                                    "make address handles before the traffic starts, never on the data path"}));
+  bool smaller_passed = false;
+  for (const ProbeSeries& series : probe.series) {
+    findings.push_back(judge(probe, series, path, smaller_passed));
+    smaller_passed = smaller_passed || series.received > 0;
+  }
+  return findings;
+}
+
+}  // namespace verbena::rdma
