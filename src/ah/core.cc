@@ -105,6 +105,7 @@ Core::Core(Parts parts)
       gids_(domain_->context),
       table_(random_seed()),
       by_slot_(max_entries_, nullptr),
+      hop_tags_(max_entries_, 0),
       pool_(options_.creators) {
   free_slots_.reserve(max_entries_);
   for (std::size_t slot = max_entries_; slot > 0; --slot) free_slots_.push_back(static_cast<std::uint32_t>(slot - 1));

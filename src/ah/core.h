@@ -5,6 +5,8 @@
 //   senders               read table_ and stamp (send_queue.h); take no lock
 //   pool threads          resolve, create, reclaim under pressure (core_create.cc, core_reclaim.cc)
 //   the keeper thread     sweeps what is retired, reclaims what is idle, tries again what failed (core_keep.cc)
+//   watchers' threads     put addresses in doubt (core_events.cc, core_network.cc)
+//   the announcer         calls the application back (announcer.h)
 // mutex_ is never held over a verbs call, a route look-up or a wait. Order: sweep_mutex_, mutex_, senders_mutex_; the
 // mutexes of attempts and of the pool are innermost.
 #pragma once
@@ -12,7 +14,6 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,6 +24,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "ah/announcer.h"
 #include "ah/attempt.h"
 #include "ah/attributes.h"
 #include "ah/binding.h"
@@ -71,6 +73,10 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // core_events.cc
   void on_async_event(const ibv_async_event& event);
+  Announcer::Ticket subscribe(AhSubscriber subscriber);
+  void unsubscribe(Announcer::Ticket ticket);
+
+  // core_network.cc
   void on_network_change(const NetworkChange& change);
 
   // core_report.cc
@@ -93,18 +99,17 @@ class Core : public std::enable_shared_from_this<Core> {
     Binding* ready = nullptr;          // usable at once
     std::shared_ptr<Attempt> attempt;  // else: wait for it
   };
-  struct Counts {
-    std::uint64_t hits = 0, misses = 0, negative_hits = 0, created = 0, failed = 0, destroyed = 0, replaced = 0,
-                  stale = 0, reclaimed_idle = 0, reclaimed_pressure = 0, refused = 0;
-    LatencyHistogram creation_us{};
-  };
   // How often the addresses were put in doubt: at all, and so that each must be made anew.
   struct Epoch {
     std::uint64_t any = 0;
     std::uint64_t all = 0;
   };
 
-  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+  // What the neighbour table said: whether it could be asked, and its answer.
+  struct Neighbour {
+    bool known = false;
+    std::optional<MacAddress> mac;
+  };
 
   static std::int64_t now_ns() noexcept;
   void show();  // core.cc; to others, by the report server
@@ -112,7 +117,7 @@ class Core : public std::enable_shared_from_this<Core> {
   // core_acquire.cc; all require mutex_.
   Asked ask(const Destination& destination);
   Binding* make_binding(const DestinationKey& key);
-  void start_attempt(Binding& binding, Lane lane);
+  void start_attempt(Binding& binding, Lane lane, AhCause cause);
   Error unavailable() const;  // closed, or the device is gone
   Error still_failing(const Binding& binding, std::int64_t now) const;
 
@@ -120,31 +125,33 @@ class Core : public std::enable_shared_from_this<Core> {
   void run_attempt(Binding& binding, bool may_look_again);
   Result<Resolved> resolve_now(const DestinationKey& key);
   // The entry to create, or null: shared, or waiting for another's creation, or failed; then nothing is left to do.
-  Entry* reserve(Binding& binding, Resolved&& resolved);
-  Entry* new_entry(Resolved&& resolved);               // Requires: mutex_, a free slot
+  Entry* reserve(Binding& binding, Resolved&& resolved, const Neighbour& neighbour);
+  Entry* new_entry(Resolved&& resolved, const Neighbour& neighbour);  // Requires: mutex_, a free slot
+  Neighbour ask_neighbour(const NextHop& hop) const;
   int create_address(Binding& binding, Entry& entry);  // 0, or the errno
-  void on_created(Binding& binding, Entry& entry, Epoch begun);
+  void on_created(Binding& binding, Entry& entry, Epoch begun, const Neighbour& neighbour);
   void on_refused(Binding& binding, Entry& entry, int error, bool may_look_again);
   std::vector<Binding*> take_claimants(Binding& binding, Entry& entry);  // Requires: mutex_
   void discard(Entry& entry);                                            // Requires: mutex_, never published
   void publish(Binding& binding, Entry& entry);                          // Requires: mutex_
-  void fail(Binding& binding, Error error);                              // Requires: mutex_
+  void fail(Binding& binding, Error error, const Gid& next_hop = {});    // Requires: mutex_
   void conclude(Binding& binding, std::optional<Error> error);           // Requires: mutex_
   std::int64_t back_off_ns(const Binding& binding) const;
+  void keep_within_age(Entry& entry);  // Requires: mutex_
 
   // core_reclaim.cc
   bool is_unheld(const Binding& binding) const;  // Requires: mutex_
   bool is_unused(const Entry& entry) const;      // Requires: mutex_
   bool is_in_flight(const Entry& entry) const;
-  void note_activity(std::int64_t now);                            // Requires: mutex_
-  std::vector<Entry*> idle_entries(std::int64_t idle_since);       // Requires: mutex_; longest idle first
-  std::size_t reclaim(std::size_t most, std::int64_t idle_since);  // Requires: mutex_
-  void unlink(Binding& binding);                                   // Requires: mutex_
-  void leave(Binding& binding, Entry& entry);                      // Requires: mutex_, no longer pointing to it
-  void detach(Entry& entry);                                       // Requires: mutex_; no longer found by its key
-  void retire(Entry& entry);                                       // Requires: mutex_
-  void forget(Binding& binding);                                   // Requires: mutex_, unheld, unlinked
-  void trim_negative();                                            // Requires: mutex_
+  void note_activity(std::int64_t now);                       // Requires: mutex_
+  std::vector<Entry*> idle_entries(std::int64_t idle_since);  // Requires: mutex_; longest idle first
+  std::size_t reclaim(std::size_t most, std::int64_t idle_since, AhCause cause);  // Requires: mutex_
+  void unlink(Binding& binding);                                                  // Requires: mutex_
+  void leave(Binding& binding, Entry& entry);  // Requires: mutex_, no longer pointing to it
+  void detach(Entry& entry);                   // Requires: mutex_; no longer found by its key
+  void retire(Entry& entry);                   // Requires: mutex_
+  void forget(Binding& binding);               // Requires: mutex_, unheld, unlinked
+  void trim_negative();                        // Requires: mutex_
   // False where `enough` (asked under mutex_) did not come true in time, or the directory closes.
   bool make_room(const std::function<bool()>& enough, Binding& for_whom);
   void grace();
@@ -152,17 +159,35 @@ class Core : public std::enable_shared_from_this<Core> {
   std::vector<std::shared_ptr<SendQueue>> senders() const;
 
   // core_events.cc
-  void doubt(bool all);
+  void doubt(bool all, AhCause cause);
   void revalidate();
-  void queue_revalidate();     // Requires: mutex_
-  void refresh(Entry& entry);  // Requires: mutex_
-  void forgive_failed();       // Requires: mutex_
+  // All below require mutex_.
+  void queue_revalidate(AhCause cause);
+  void refresh(Entry& entry, AhCause cause);  // made anew
+  void recheck(Entry& entry, AhCause cause);  // resolved anew, and made anew only where the outcome differs
+  void count_stale(AhCause cause);
+  void forgive_failed(const std::function<bool(const Binding&)>& concerned);
+  void announce(AhEvent::Kind kind, const Binding& binding, AhCause cause, const Error* error = nullptr);
+  bool is_wanted(const Binding& binding, std::int64_t now) const;  // to be tried again without being asked
+
   void give_up_device();
+
+  // core_network.cc; all require mutex_ but the last.
+  void on_neighbour(const NetworkChange& change);
+  void on_neighbour(Entry& entry, const NetworkChange& change);
+  void on_route(const NetworkChange& change);
+  void on_address(const NetworkChange& change);
+  void on_link(const NetworkChange& change);
+  void on_notices_lost();
+  bool is_own_link_new(std::uint32_t netdev, const MacAddress& mac);
+  void recheck_links();
+  void learn_link(std::uint32_t netdev);  // without mutex_
 
   // core_keep.cc
   void keep();
   std::int64_t tick();                  // until the next, in ns
   void reclaim_aged(std::int64_t now);  // Requires: mutex_
+  void refresh_aged(std::int64_t now);  // Requires: mutex_
   void retry_failed(std::int64_t now);  // Requires: mutex_
   AhLeftover leftover();
   void poke_keeper();
@@ -188,20 +213,24 @@ class Core : public std::enable_shared_from_this<Core> {
   // Guarded by mutex_, down to the next blank line.
   std::unordered_map<AhKey, Entry*, AhKeyHash> entries_;  // kCreating, or kReady and not stale
   std::vector<Entry*> by_slot_;                           // all entries; null where free
+  std::vector<std::uint32_t> hop_tags_;                   // by slot: what the next hop hashes to; 0: it has none
   std::vector<std::uint32_t> free_slots_;
   std::vector<Entry*> retired_;
   std::vector<Binding*> forgotten_;
   std::size_t sweeping_ = 0;  // retired entries that a sweep has in its hands
-  std::size_t unwell_ = 0;    // bindings with failures
+  std::size_t unwell_ = 0;    // bindings with Trouble
   Epoch epoch_;
   bool revalidate_queued_ = false;
+  AhCause revalidate_cause_ = AhCause::kNone;
+  std::unordered_map<std::uint32_t, MacAddress> link_macs_;  // of this host's interfaces, as last heard
   std::uint64_t revalidate_before_ = 0;  // the queued one makes anew what was begun before this Epoch::all
   bool closed_ = false;
   bool device_gone_ = false;
-  Counts counts_;
+  AhStats counts_;  // events only; what is there now is counted when asked for
   std::string last_release_error_;
   std::int64_t next_aged_scan_ns_ = kNever;
   std::int64_t next_retry_ns_ = kNever;
+  std::int64_t next_due_ns_ = kNever;
   std::condition_variable room_;  // something was destroyed, or the directory closes
 
   mutable std::mutex senders_mutex_;
@@ -221,6 +250,7 @@ class Core : public std::enable_shared_from_this<Core> {
   rdma::EventWatcher::Ticket watch_ = 0;
   std::shared_ptr<ReportServer> report_server_;  // null: not shown
   ReportServer::Ticket shown_ = 0;
+  Announcer announcer_;
   WorkPool pool_;
   std::thread keeper_;
 };

@@ -29,8 +29,8 @@ Core::Asked Core::ask(const Destination& destination) {
     ++counts_.misses;
     return {.ready = nullptr, .attempt = binding->attempt};
   }
-  if (binding != nullptr && binding->failures > 0) {
-    if (const std::int64_t now = now_ns(); now < binding->retry_at_ns) {
+  if (binding != nullptr && binding->trouble) {
+    if (const std::int64_t now = now_ns(); now < binding->trouble->retry_at_ns) {
       ++counts_.negative_hits;
       return refuse(still_failing(*binding, now));
     }
@@ -44,14 +44,14 @@ Core::Asked Core::ask(const Destination& destination) {
                                "of handles, or raise max_entries (now {})",
                                name_, table_.size(), max_entries_)});
   }
-  start_attempt(*binding, binding->failures == 0 ? Lane::kFirst : Lane::kLater);
+  start_attempt(*binding, binding->trouble ? Lane::kLater : Lane::kFirst, AhCause::kNone);
   return {.ready = nullptr, .attempt = binding->attempt};
 }
 
 Error Core::still_failing(const Binding& binding, std::int64_t now) const {
-  Error error = *binding.last_error;
-  error.message += fmt::format(" (failed {} time(s); tried again in {} ms at the earliest)", binding.failures,
-                               (binding.retry_at_ns - now) / 1'000'000);
+  Error error = binding.trouble->error;
+  error.message += fmt::format(" (failed {} time(s); tried again in {} ms at the earliest)", binding.trouble->failures,
+                               (binding.trouble->retry_at_ns - now) / 1'000'000);
   return error;
 }
 
@@ -65,7 +65,8 @@ Binding* Core::make_binding(const DestinationKey& key) {
   return binding;
 }
 
-void Core::start_attempt(Binding& binding, Lane lane) {
+void Core::start_attempt(Binding& binding, Lane lane, AhCause cause) {
+  binding.cause = cause;
   if (binding.attempt) {
     binding.again = true;
     return;
@@ -138,7 +139,7 @@ Result<AhLease> Core::lease(Binding& binding) {
     if (closed_ || device_gone_) return tl::make_unexpected(unavailable());
     return failure(ErrorCode::kUnavailable,
                    fmt::format("destination {} has no address now{}{}", in_words(destination_of(binding.key)),
-                               binding.last_error ? ": " : "", binding.last_error ? binding.last_error->message : ""));
+                               binding.trouble ? ": " : "", binding.trouble ? binding.trouble->error.message : ""));
   }
   entry->leases.fetch_add(1, std::memory_order_relaxed);
   return AhLease(shared_from_this(), entry);

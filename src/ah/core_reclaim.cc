@@ -88,13 +88,14 @@ std::vector<Entry*> Core::idle_entries(std::int64_t idle_since) {
   return entries;
 }
 
-std::size_t Core::reclaim(std::size_t most, std::int64_t idle_since) {
+std::size_t Core::reclaim(std::size_t most, std::int64_t idle_since, AhCause cause) {
   note_activity(now_ns());
   std::vector<Entry*> entries = idle_entries(idle_since);
   if (entries.size() > most) entries.resize(most);
   for (Entry* entry : entries) {
     while (Binding* binding = entry->first_binding) {
       unlink(*binding);
+      announce(AhEvent::Kind::kEvicted, *binding, cause);
       forget(*binding);
     }
   }
@@ -128,7 +129,7 @@ void Core::retire(Entry& entry) {
 }
 
 void Core::forget(Binding& binding) {
-  if (binding.failures > 0) --unwell_;
+  if (binding.trouble) --unwell_;
   table_.erase(&binding);
   forgotten_.push_back(&binding);
 }
@@ -138,10 +139,10 @@ void Core::trim_negative() {
   std::vector<Binding*> negative;
   table_.for_each([&](Binding& binding) {
     const bool ready = binding.entry.load(std::memory_order_relaxed) != nullptr;
-    if (!ready && binding.failures > 0 && is_unheld(binding)) negative.push_back(&binding);
+    if (!ready && binding.trouble && is_unheld(binding)) negative.push_back(&binding);
   });
   std::sort(negative.begin(), negative.end(),
-            [](const Binding* a, const Binding* b) { return a->retry_at_ns < b->retry_at_ns; });
+            [](const Binding* a, const Binding* b) { return a->trouble->retry_at_ns < b->trouble->retry_at_ns; });
   for (std::size_t i = 0; i < (negative.size() + 1) / 2; ++i) forget(*negative[i]);
   if (!negative.empty()) poke_keeper();
 }
@@ -154,7 +155,7 @@ bool Core::make_room(const std::function<bool()>& enough, Binding& for_whom) {
       if (enough()) return true;
       if (closed_) return false;
       const std::size_t batch = std::clamp<std::size_t>(max_entries_ / kBatchShare, 1, kBatchMost);
-      const std::size_t reclaimed = reclaim(batch, kNever);
+      const std::size_t reclaimed = reclaim(batch, kNever, AhCause::kPressure);
       counts_.reclaimed_pressure += reclaimed;
       // Nothing idle, and what is wanted would replace something stale: that one must go first.
       const Entry* own = for_whom.entry.load(std::memory_order_relaxed);
@@ -208,6 +209,7 @@ std::size_t Core::sweep() {
   retired_.insert(retired_.end(), kept.begin(), kept.end());
   for (Entry* entry : destroyed) {
     by_slot_[entry->slot] = nullptr;
+    hop_tags_[entry->slot] = 0;
     free_slots_.push_back(entry->slot);
     delete entry;
   }
