@@ -68,7 +68,7 @@ struct AhDirectoryOptions {
   RouteLookup routes = look_up_route;
   // Tells the MAC address that the device froze. Empty: unknown, and each notice about a next hop makes its addresses
   // anew.
-  NeighbourLookup neighbours = {};
+  NeighbourLookup neighbours = look_up_neighbour;
 };
 
 // Thread-safety: all functions, any thread. None waits but acquire(), AhTicket::wait(), close() and the destructor; and

@@ -69,7 +69,6 @@ Result<std::shared_ptr<Core>> Core::create(ibv_pd* domain, Keeper domain_keeper,
   parts.max_entries = options.max_entries;
   if (device.max_ah > 0) parts.max_entries = std::min(parts.max_entries, static_cast<std::size_t>(device.max_ah));
   parts.options = std::move(options);
-  const bool watches = parts.options.watch_async_events;
   try {
     auto core = std::make_shared<Core>(std::move(parts));
     if (watches) {
@@ -80,6 +79,7 @@ Result<std::shared_ptr<Core>> Core::create(ibv_pd* domain, Keeper domain_keeper,
           core->watcher_->subscribe([raw = core.get()](const ibv_async_event& event) { raw->on_async_event(event); });
     }
     if (core->options_.visible) core->show();
+    if (Status watching = core->watch(); !watching) return tl::make_unexpected(watching.error());
     return core;
   } catch (const std::system_error& error) {
     return rdma::verbs_failure("thread", "of the directory", error.code().value());
@@ -91,6 +91,22 @@ void Core::show() {
   if (!server) return;
   report_server_ = std::move(*server);
   shown_ = report_server_->add({.name = name_, .stats = [this] { return stats(); }, .rows = [this] { return rows(); }});
+// Called once, before anybody else has it.
+Status Core::watch() {
+  if (options_.watch_async_events) {
+    Result<std::shared_ptr<rdma::EventWatcher>> watcher = rdma::EventWatcher::of(domain_->context);
+    if (!watcher) return tl::make_unexpected(watcher.error());
+    watcher_ = std::move(*watcher);
+    watch_ = watcher_->subscribe([this](const ibv_async_event& event) { on_async_event(event); });
+  }
+  // Behind an InfiniBand port there are no neighbours, and its subnet manager tells what changes.
+  if (options_.watch_network && facts_.link_layer == LinkLayer::kEthernet) {
+    Result<std::shared_ptr<NetworkWatcher>> network = NetworkWatcher::of_this_namespace();
+    if (!network) return tl::make_unexpected(network.error());
+    network_ = std::move(*network);
+    network_watch_ = network_->subscribe([this](const NetworkChange& change) { on_network_change(change); });
+  }
+  return {};
 }
 
 Core::Core(Parts parts)

@@ -11,6 +11,7 @@
 // mutexes of attempts and of the pool are innermost.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -34,6 +35,7 @@
 #include "ah/work_pool.h"
 #include "rdma/event_watcher.h"
 #include "verbena/address_directory.h"
+#include "verbena/network_watcher.h"
 
 namespace verbena::ah {
 
@@ -54,6 +56,7 @@ class Core : public std::enable_shared_from_this<Core> {
   static Result<std::shared_ptr<Core>> create(ibv_pd* domain, Keeper domain_keeper, std::uint8_t port,
                                               AhDirectoryOptions options);
   explicit Core(Parts parts);
+  Status watch();
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
   ~Core();
@@ -155,6 +158,7 @@ class Core : public std::enable_shared_from_this<Core> {
   // False where `enough` (asked under mutex_) did not come true in time, or the directory closes.
   bool make_room(const std::function<bool()>& enough, Binding& for_whom);
   void grace();
+  void make_senders_fence();
   std::size_t sweep();
   std::vector<std::shared_ptr<SendQueue>> senders() const;
 
@@ -204,7 +208,7 @@ class Core : public std::enable_shared_from_this<Core> {
   const AhDirectoryOptions options_;
   const std::string name_;
   const std::size_t max_entries_;
-  const bool light_;
+  std::atomic<bool> light_;  // see SendQueue::light; falls under senders_mutex_
 
   GidTable gids_;
 
@@ -250,6 +254,8 @@ class Core : public std::enable_shared_from_this<Core> {
   rdma::EventWatcher::Ticket watch_ = 0;
   std::shared_ptr<ReportServer> report_server_;  // null: not shown
   ReportServer::Ticket shown_ = 0;
+  std::shared_ptr<NetworkWatcher> network_;
+  NetworkWatcher::Ticket network_watch_ = 0;
   Announcer announcer_;
   WorkPool pool_;
   std::thread keeper_;

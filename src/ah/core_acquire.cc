@@ -155,8 +155,8 @@ Result<AhSender> Core::make_sender() {
     const Lock lock(mutex_);
     if (closed_ || device_gone_) return tl::make_unexpected(unavailable());
   }
-  auto queue = std::make_shared<SendQueue>(table_, max_entries_, facts_.port, light_);
   const Lock lock(senders_mutex_);
+  auto queue = std::make_shared<SendQueue>(table_, max_entries_, facts_.port, light_.load(std::memory_order_relaxed));
   senders_.push_back(queue);
   return AhSender(shared_from_this(), std::move(queue));
 }

@@ -132,10 +132,12 @@ void Core::retry_failed(std::int64_t now) {
 
 AhLeftover Core::close(Deadline deadline) {
   std::shared_ptr<rdma::EventWatcher> watcher;
+  std::shared_ptr<NetworkWatcher> network;
   {
     const Lock lock(mutex_);
     closed_ = true;
     watcher = std::exchange(watcher_, nullptr);
+    network = std::exchange(network_, nullptr);
     table_.for_each([this](Binding& binding) {
       if (binding.attempt) binding.attempt->finish(unavailable());
       unlink(binding);
@@ -143,6 +145,8 @@ AhLeftover Core::close(Deadline deadline) {
   }
   if (watcher) watcher->unsubscribe(watch_);
   watcher.reset();
+  if (network) network->unsubscribe(network_watch_);
+  network.reset();
   pool_.stop();
   pool_.wait_idle(deadline);
   for (;;) {

@@ -169,9 +169,23 @@ bool Core::make_room(const std::function<bool()>& enough, Binding& for_whom) {
   }
 }
 
+// Senders that only keep the compiler in order cannot be fenced from here any more. From now on they fence themselves.
+// One that is reading with the old setting has its store still in its own processor at worst, for nanoseconds: the wait
+// is a million times that.
+void Core::make_senders_fence() {
+  constexpr auto kStoresDrain = std::chrono::milliseconds(20);
+  {
+    const Lock lock(senders_mutex_);
+    light_.store(false, std::memory_order_relaxed);
+    for (const std::shared_ptr<SendQueue>& queue : senders_) queue->light.store(false, std::memory_order_relaxed);
+  }
+  std::this_thread::sleep_for(kStoresDrain);
+  heavy_fence(false);
+}
+
 void Core::grace() {
+  if (!heavy_fence(light_.load(std::memory_order_relaxed))) make_senders_fence();
   const std::vector<std::shared_ptr<SendQueue>> queues = senders();
-  heavy_fence(light_);
   for (const std::shared_ptr<SendQueue>& queue : queues) queue->wait_outside();
 }
 

@@ -319,7 +319,7 @@ TEST_F(Network, LostNoticesMakeEverythingLookedAtAgain) {
   ibv_ah* of_b = b.lease()->get();
   kernel.set_mac(ipv4(2), kOtherMac);
   directory.on_network_change({.kind = Kind::kLost});
-  ASSERT_TRUE(eventually([&] { return directory.stats().replaced == 1 && directory.stats().rechecked == 1; }));
+  ASSERT_TRUE(eventually([&] { return directory.stats().replaced == 1 && directory.stats().rechecked >= 1; }));
   EXPECT_EQ(b.lease()->get(), of_b);
   EXPECT_EQ(creations(), 3U);
 }

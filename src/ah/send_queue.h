@@ -40,7 +40,7 @@ struct alignas(64) SendQueue {
 
   const LookupTable& table;
   const std::uint8_t port;
-  const bool light;  // membarrier is there
+  std::atomic<bool> light;  // membarrier is there; falls once, where the kernel takes it away
   const std::unique_ptr<std::atomic<std::uint64_t>[]> stamps;
 
   ibv_ah* next(const DestinationKey& key) noexcept {
@@ -80,7 +80,7 @@ struct alignas(64) SendQueue {
 
   void enter() noexcept {
     activity.store(activity.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    light_fence(light);
+    light_fence(light.load(std::memory_order_relaxed));
   }
 
   // Release: partner of the acquire loads in wait_outside(), so that the stamp is seen.

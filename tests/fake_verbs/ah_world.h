@@ -87,6 +87,7 @@ class AhWorld : public ::testing::Test {
     options.max_back_off = std::chrono::hours(1);
     options.close_grace = std::chrono::milliseconds(10);
     options.watch_network = false;
+    options.neighbours = {};
     return options;
   }
 
