@@ -123,6 +123,9 @@ std::span<const AhStatRow> ah_stat_rows() noexcept {
       AhStatRow{"rechecked", "events", "Addresses in doubt that were found still right.", &AhStats::rechecked},
       AhStatRow{"reclaimed_idle", "events", "Given back because unused for long.", &AhStats::reclaimed_idle},
       AhStatRow{"reclaimed_pressure", "events", "Given back to make room for others.", &AhStats::reclaimed_pressure},
+      AhStatRow{"reclaimed_share", "events", "Given back to another tenant, being over its share.",
+                &AhStats::reclaimed_share},
+      AhStatRow{"paced", "events", "Creations that waited for the rate of the tenant.", &AhStats::paced},
       AhStatRow{"refused", "events", "Answers that a limit was reached.", &AhStats::refused},
       AhStatRow{"misused", "events", "Completions reported that no send accounts for.", &AhStats::misused},
   };

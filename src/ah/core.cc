@@ -52,7 +52,7 @@ std::string name_of(const Core::Parts& parts) {
 }  // namespace
 
 Result<std::shared_ptr<Core>> Core::create(ibv_pd* domain, Keeper domain_keeper, std::uint8_t port,
-                                           AhDirectoryOptions options) {
+                                           AhDirectoryOptions options, std::shared_ptr<Account> account) {
   if (domain == nullptr) return failure(ErrorCode::kInvalidArgument, "a directory needs a protection domain");
   if (Status status = check_options(options); !status) return tl::make_unexpected(status.error());
   const Result<PortView> view = query_port(domain->context, port);
@@ -69,6 +69,8 @@ Result<std::shared_ptr<Core>> Core::create(ibv_pd* domain, Keeper domain_keeper,
   parts.max_entries = options.max_entries;
   if (device.max_ah > 0) parts.max_entries = std::min(parts.max_entries, static_cast<std::size_t>(device.max_ah));
   parts.options = std::move(options);
+  parts.arbiter = Arbiter::of(domain->context, device.max_ah > 0 ? static_cast<std::size_t>(device.max_ah) : 0);
+  parts.account = account ? std::move(account) : std::make_shared<Account>(name_of(parts), AccountLimits{});
   try {
     auto core = std::make_shared<Core>(std::move(parts));
     if (watches) {
@@ -79,6 +81,10 @@ Result<std::shared_ptr<Core>> Core::create(ibv_pd* domain, Keeper domain_keeper,
           core->watcher_->subscribe([raw = core.get()](const ibv_async_event& event) { raw->on_async_event(event); });
     }
     if (core->options_.visible) core->show();
+    core->arbiter_->join(core->account_, core.get(), [weak = std::weak_ptr<Core>(core)](std::size_t most) {
+      const std::shared_ptr<Core> giver = weak.lock();
+      return giver ? giver->give_idle(most) : 0;
+    });
     if (Status watching = core->watch(); !watching) return tl::make_unexpected(watching.error());
     return core;
   } catch (const std::system_error& error) {
@@ -117,6 +123,8 @@ Core::Core(Parts parts)
       options_(parts.options),
       name_(name_of(parts)),
       max_entries_(parts.max_entries),
+      arbiter_(std::move(parts.arbiter)),
+      account_(std::move(parts.account)),
       light_(has_membarrier()),
       gids_(domain_->context),
       table_(random_seed()),
@@ -133,6 +141,7 @@ Core::Core(Parts parts)
 Core::~Core() {
   if (keeper_.joinable()) shut_down();  // create() failed after the threads had begun
   if (domain_keeper_) sweep();
+  arbiter_->leave(this);
   table_.for_each([](Binding& binding) { delete &binding; });
   for (Binding* binding : forgotten_) delete binding;
   for (Entry* entry : by_slot_) delete entry;

@@ -26,6 +26,7 @@
 #include <infiniband/verbs.h>
 
 #include "ah/announcer.h"
+#include "ah/arbiter.h"
 #include "ah/attempt.h"
 #include "ah/attributes.h"
 #include "ah/binding.h"
@@ -50,11 +51,13 @@ class Core : public std::enable_shared_from_this<Core> {
     PortFacts facts;
     std::string device;
     std::size_t max_entries = 0;
+    std::shared_ptr<Arbiter> arbiter;
+    std::shared_ptr<Account> account;
     AhDirectoryOptions options;
   };
 
   static Result<std::shared_ptr<Core>> create(ibv_pd* domain, Keeper domain_keeper, std::uint8_t port,
-                                              AhDirectoryOptions options);
+                                              AhDirectoryOptions options, std::shared_ptr<Account> account = {});
   explicit Core(Parts parts);
   Status watch();
   Core(const Core&) = delete;
@@ -91,6 +94,11 @@ class Core : public std::enable_shared_from_this<Core> {
   AhLeftover close(Deadline deadline);
   // close(close_grace), then ends the threads and reports what is left. By one thread, once.
   void shut_down();
+
+  // For another account of the device, by its threads.
+  std::size_t give_idle(std::size_t most);
+  // After a close() that left nothing: the domain may go before this does.
+  void let_go_of_domain();
 
   const std::string& name() const noexcept { return name_; }
   const PortFacts& facts() const noexcept { return facts_; }
@@ -131,9 +139,9 @@ class Core : public std::enable_shared_from_this<Core> {
   Entry* reserve(Binding& binding, Resolved&& resolved, const Neighbour& neighbour);
   Entry* new_entry(Resolved&& resolved, const Neighbour& neighbour);  // Requires: mutex_, a free slot
   Neighbour ask_neighbour(const NextHop& hop) const;
-  int create_address(Binding& binding, Entry& entry);  // 0, or the errno
+  Status create_address(Binding& binding, Entry& entry);
   void on_created(Binding& binding, Entry& entry, Epoch begun, const Neighbour& neighbour);
-  void on_refused(Binding& binding, Entry& entry, int error, bool may_look_again);
+  void on_refused(Binding& binding, Entry& entry, const Error& error, bool may_look_again);
   std::vector<Binding*> take_claimants(Binding& binding, Entry& entry);  // Requires: mutex_
   void discard(Entry& entry);                                            // Requires: mutex_, never published
   void publish(Binding& binding, Entry& entry);                          // Requires: mutex_
@@ -156,7 +164,13 @@ class Core : public std::enable_shared_from_this<Core> {
   void forget(Binding& binding);               // Requires: mutex_, unheld, unlinked
   void trim_negative();                        // Requires: mutex_
   // False where `enough` (asked under mutex_) did not come true in time, or the directory closes.
-  bool make_room(const std::function<bool()>& enough, Binding& for_whom);
+  struct Shortage {
+    bool of_device = false;  // the device refused
+    bool of_budget = false;  // the account's own: nobody else can help
+  };
+  bool make_room(const std::function<bool()>& enough, Binding& for_whom, Shortage shortage);
+  bool wait_for_rate();
+  std::string no_room_in_words(bool budget) const;
   void grace();
   void make_senders_fence();
   std::size_t sweep();
@@ -202,12 +216,14 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // Constant after construction.
   ibv_pd* const domain_;
-  const Keeper domain_keeper_;
+  Keeper domain_keeper_;  // constant until let_go_of_domain()
   const PortFacts facts_;
   const std::string device_;
   const AhDirectoryOptions options_;
   const std::string name_;
   const std::size_t max_entries_;
+  const std::shared_ptr<Arbiter> arbiter_;
+  const std::shared_ptr<Account> account_;
   std::atomic<bool> light_;  // see SendQueue::light; falls under senders_mutex_
 
   GidTable gids_;

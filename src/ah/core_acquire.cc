@@ -188,6 +188,10 @@ Result<Destination> Core::reply_to(const ibv_wc& completion, std::span<const std
     return failure(ErrorCode::kInvalidArgument,
                    fmt::format("the completion failed (status {}): it tells no sender", int{completion.status}));
   }
+  {
+    const Lock lock(mutex_);
+    if (closed_ || device_gone_) return tl::make_unexpected(unavailable());
+  }
   Destination reply;
   reply.hop_limit = options_.reply_hop_limit;
   const bool infiniband = facts_.link_layer == LinkLayer::kInfiniBand;

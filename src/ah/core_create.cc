@@ -60,8 +60,8 @@ void Core::run_attempt(Binding& binding, bool may_look_again) {
   const Neighbour before = ask_neighbour(resolved->hop);
   Entry* entry = reserve(binding, std::move(*resolved), before);
   if (entry == nullptr) return;
-  if (const int error = create_address(binding, *entry); error != 0) {
-    on_refused(binding, *entry, error, may_look_again);
+  if (const Status made = create_address(binding, *entry); !made) {
+    on_refused(binding, *entry, made.error(), may_look_again);
   } else {
     on_created(binding, *entry, begun, ask_neighbour(entry->hop));
   }
@@ -117,7 +117,7 @@ Entry* Core::reserve(Binding& binding, Resolved&& resolved, const Neighbour& nei
       }
       if (!free_slots_.empty()) return new_entry(std::move(resolved), neighbour);
     }
-    if (!make_room([this] { return !free_slots_.empty(); }, binding)) {
+    if (!make_room([this] { return !free_slots_.empty(); }, binding, {.of_device = false, .of_budget = true})) {
       const Lock lock(mutex_);
       ++counts_.refused;
       fail(binding, {ErrorCode::kExhausted, 0,
@@ -145,25 +145,60 @@ Entry* Core::new_entry(Resolved&& resolved, const Neighbour& neighbour) {
   return entry;
 }
 
-int Core::create_address(Binding& binding, Entry& entry) {
+Status Core::create_address(Binding& binding, Entry& entry) {
   for (;;) {
+    if (!wait_for_rate()) return tl::make_unexpected(unavailable());
+    Grant grant = arbiter_->take(*account_);
+    if (grant != Grant::kGranted) {
+      const Shortage shortage{.of_device = false, .of_budget = grant == Grant::kBudget};
+      const auto granted = [&] { return (grant = arbiter_->take(*account_)) == Grant::kGranted; };
+      if (!make_room(granted, binding, shortage)) {
+        return failure(ErrorCode::kExhausted, no_room_in_words(grant == Grant::kBudget), ENOMEM);
+      }
+    }
     ibv_ah_attr attributes = entry.attributes;
+    const std::uint64_t released = arbiter_->released();
     const std::int64_t begun = now_ns();
     entry.address = ibv_create_ah(domain_, &attributes);
     const int error = entry.address != nullptr ? 0 : (errno != 0 ? errno : EIO);
     const std::int64_t took = now_ns() - begun;
-    std::uint64_t destroyed = 0;
-    {
+    if (error == 0) {
       const Lock lock(mutex_);
-      if (error == 0) {
-        ++counts_.created;
-        ++counts_.creation_us[bucket_of(took)];
-        return 0;
-      }
-      destroyed = counts_.destroyed;
+      ++counts_.created;
+      ++counts_.creation_us[bucket_of(took)];
+      return {};
     }
-    if (!is_full(error)) return error;
-    if (!make_room([&] { return counts_.destroyed != destroyed; }, binding)) return error;
+    arbiter_->give_back(*account_, 1);
+    const bool room =
+        is_full(error) && make_room([&] { return arbiter_->released() > released + 1; }, binding, {.of_device = true});
+    if (!room) {
+      return tl::make_unexpected(
+          rdma::verbs_error("ibv_create_ah", fmt::format("on {} port {} {}", device_, facts_.port, entry.explanation),
+                            error, advice_for_create(error)));
+    }
+  }
+}
+
+std::string Core::no_room_in_words(bool budget) const {
+  if (budget) {
+    return fmt::format("all {} address handles that {} may have are in use; let go of handles, or raise max_handles",
+                       account_->limits().max_handles, account_->name());
+  }
+  return fmt::format(
+      "{} has {} of the device's address handles, its share is {}, and nobody has an idle one; let go of "
+      "handles",
+      account_->name(), arbiter_->used(*account_), arbiter_->share());
+}
+
+// A creation rate paces this tenant's creators and nobody else's. False where the directory closes.
+bool Core::wait_for_rate() {
+  for (bool first = true;; first = false) {
+    const std::int64_t wait = account_->take_creation(now_ns());
+    if (wait == 0) return true;
+    Lock lock(mutex_);
+    if (first) ++counts_.paced;
+    if (closed_) return false;
+    room_.wait_for(lock, std::chrono::nanoseconds(wait));
   }
 }
 
@@ -216,8 +251,8 @@ void Core::keep_within_age(Entry& entry) {
   poke_keeper();
 }
 
-void Core::on_refused(Binding& binding, Entry& entry, int error, bool may_look_again) {
-  if (may_look_again && may_be_stale_table(error)) {
+void Core::on_refused(Binding& binding, Entry& entry, const Error& error, bool may_look_again) {
+  if (may_look_again && may_be_stale_table(error.system_errno)) {
     gids_.invalidate();
     std::vector<Binding*> claimants;
     {
@@ -231,15 +266,12 @@ void Core::on_refused(Binding& binding, Entry& entry, int error, bool may_look_a
     run_attempt(binding, false);
     return;
   }
-  const Error described =
-      rdma::verbs_error("ibv_create_ah", fmt::format("on {} port {} {}", device_, facts_.port, entry.explanation),
-                        error, advice_for_create(error));
   const Lock lock(mutex_);
-  if (is_full(error)) ++counts_.refused;
+  if (error.code == ErrorCode::kExhausted) ++counts_.refused;
   const std::vector<Binding*> claimants = take_claimants(binding, entry);
   const Gid next_hop = entry.hop.address;
   discard(entry);
-  for (Binding* claimant : claimants) fail(*claimant, described, next_hop);
+  for (Binding* claimant : claimants) fail(*claimant, error, next_hop);
 }
 
 void Core::discard(Entry& entry) {

@@ -170,6 +170,12 @@ AhLeftover Core::leftover() {
   return left;
 }
 
+void Core::let_go_of_domain() {
+  const std::lock_guard sweeping(sweep_mutex_);
+  const Lock lock(mutex_);
+  if (closed_ && free_slots_.size() == max_entries_) domain_keeper_.reset();
+}
+
 void Core::shut_down() {
   if (report_server_) report_server_->remove(shown_);
   report_server_.reset();
@@ -183,6 +189,7 @@ void Core::shut_down() {
   if (keeper_.joinable()) keeper_.join();
   announcer_.stop();
   sweep();
+  arbiter_->leave(this);
   const AhLeftover left = leftover();
   if (!left.rows.empty()) {
     detail::report_release_failure({ErrorCode::kBusy, 0, leftover_in_words(left, name_)});

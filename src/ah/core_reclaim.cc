@@ -147,14 +147,18 @@ void Core::trim_negative() {
   if (!negative.empty()) poke_keeper();
 }
 
-bool Core::make_room(const std::function<bool()>& enough, Binding& for_whom) {
+// Who is over its share gives first: this one itself, or another.
+bool Core::make_room(const std::function<bool()>& enough, Binding& for_whom, Shortage shortage) {
   const Deadline deadline = Deadline::in(kRoomPatience);
+  const std::size_t batch = std::clamp<std::size_t>(max_entries_ / kBatchShare, 1, kBatchMost);
   for (bool first = true;; first = false) {
+    const bool others_gave =
+        !shortage.of_budget && arbiter_->make_others_give(*account_, batch, shortage.of_device) != 0;
     {
       const Lock lock(mutex_);
       if (enough()) return true;
       if (closed_) return false;
-      const std::size_t batch = std::clamp<std::size_t>(max_entries_ / kBatchShare, 1, kBatchMost);
+      if (others_gave && !deadline.passed()) continue;
       const std::size_t reclaimed = reclaim(batch, kNever, AhCause::kPressure);
       counts_.reclaimed_pressure += reclaimed;
       // Nothing idle, and what is wanted would replace something stale: that one must go first.
@@ -181,6 +185,17 @@ void Core::make_senders_fence() {
   }
   std::this_thread::sleep_for(kStoresDrain);
   heavy_fence(false);
+}
+
+std::size_t Core::give_idle(std::size_t most) {
+  std::size_t unlinked = 0;
+  {
+    const Lock lock(mutex_);
+    if (closed_ || device_gone_) return 0;
+    unlinked = reclaim(most, kNever, AhCause::kShare);
+    counts_.reclaimed_share += unlinked;
+  }
+  return unlinked != 0 ? sweep() : 0;
 }
 
 void Core::grace() {
@@ -218,6 +233,7 @@ std::size_t Core::sweep() {
       destroyed.push_back(entry);
     }
   }
+  if (!destroyed.empty()) arbiter_->give_back(*account_, destroyed.size());
   const Lock lock(mutex_);
   sweeping_ = 0;
   retired_.insert(retired_.end(), kept.begin(), kept.end());
