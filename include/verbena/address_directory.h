@@ -41,6 +41,8 @@
 
 namespace verbena {
 
+class Tenant;
+
 struct AhDirectoryOptions {
   std::string name;                                              // in reports; "" stands for the device's name and port
   std::size_t max_entries = 16384;                               // lowered to the device's max_ah where that is less
@@ -134,6 +136,7 @@ class VERBENA_API AhDirectory {
   AhLeftover close(Deadline deadline);
 
  private:
+  friend class Tenant;
   explicit AhDirectory(std::shared_ptr<ah::Core> core) : core_(std::move(core)) {}
 
   std::shared_ptr<ah::Core> core_;

@@ -86,8 +86,8 @@ struct AhStats {
   std::uint64_t reclaimed_pressure = 0;  // for room in its own directory
   std::uint64_t reclaimed_share = 0;     // for another tenant, being over its own share
   std::uint64_t paced = 0;               // creations that waited for the tenant's rate
-  std::uint64_t refused = 0;  // kExhausted answers
-  std::uint64_t misused = 0;  // completions reported that no send accounts for
+  std::uint64_t refused = 0;             // kExhausted answers
+  std::uint64_t misused = 0;             // completions reported that no send accounts for
   LatencyHistogram creation_us{};
 };
 

@@ -142,6 +142,8 @@ Core::~Core() {
   if (keeper_.joinable()) shut_down();  // create() failed after the threads had begun
   if (domain_keeper_) sweep();
   arbiter_->leave(this);
+  account_->release_memory((table_.size() + forgotten_.size()) * kDestinationBytes);
+  account_->release_memory(senders_.size() * max_entries_ * sizeof(std::uint64_t));
   table_.for_each([](Binding& binding) { delete &binding; });
   for (Binding* binding : forgotten_) delete binding;
   for (Entry* entry : by_slot_) delete entry;

@@ -116,6 +116,9 @@ class Core : public std::enable_shared_from_this<Core> {
     std::uint64_t all = 0;
   };
 
+  // What a tenant is charged for a destination and its address handle.
+  static constexpr std::size_t kDestinationBytes = sizeof(Binding) + sizeof(Entry);
+
   // What the neighbour table said: whether it could be asked, and its answer.
   struct Neighbour {
     bool known = false;

@@ -39,10 +39,11 @@ Core::Asked Core::ask(const Destination& destination) {
   if (binding == nullptr) binding = make_binding(key);
   if (binding == nullptr) {
     ++counts_.refused;
-    return refuse({ErrorCode::kExhausted, 0,
-                   fmt::format("the address directory of {} knows {} destinations, all in use or being created; let go "
-                               "of handles, or raise max_entries (now {})",
-                               name_, table_.size(), max_entries_)});
+    return refuse(
+        {ErrorCode::kExhausted, 0,
+         fmt::format("the address directory of {} knows {} destinations, all in use or being created, and has "
+                     "{} bytes; let go of handles, or raise max_entries (now {}) or the memory of the tenant",
+                     name_, table_.size(), account_->memory(), max_entries_)});
   }
   start_attempt(*binding, binding->trouble ? Lane::kLater : Lane::kFirst, AhCause::kNone);
   return {.ready = nullptr, .attempt = binding->attempt};
@@ -59,6 +60,10 @@ Binding* Core::make_binding(const DestinationKey& key) {
   if (table_.size() >= 2 * max_entries_ + options_.max_negative) {
     trim_negative();
     if (table_.size() >= 2 * max_entries_ + options_.max_negative) return nullptr;
+  }
+  if (!account_->charge_memory(kDestinationBytes)) {
+    reclaim(1, kNever, AhCause::kPressure);  // makes room for the next who asks
+    return nullptr;
   }
   auto* binding = new Binding(key);
   table_.insert(binding);
@@ -155,6 +160,14 @@ Result<AhSender> Core::make_sender() {
     const Lock lock(mutex_);
     if (closed_ || device_gone_) return tl::make_unexpected(unavailable());
   }
+  const std::size_t bytes = max_entries_ * sizeof(std::uint64_t);
+  if (!account_->charge_memory(bytes)) {
+    return failure(
+        ErrorCode::kExhausted,
+        fmt::format("a sender of {} takes {} bytes, which is more than the tenant may have beside the {} that "
+                    "it has; lower max_entries, or raise max_memory",
+                    name_, bytes, account_->memory()));
+  }
   const Lock lock(senders_mutex_);
   auto queue = std::make_shared<SendQueue>(table_, max_entries_, facts_.port, light_.load(std::memory_order_relaxed));
   senders_.push_back(queue);
@@ -169,6 +182,7 @@ void Core::retire_sender(const std::shared_ptr<SendQueue>& queue) {
   past_misses_ += queue->misses;
   past_misused_ += queue->misused;
   senders_.erase(std::remove(senders_.begin(), senders_.end(), queue), senders_.end());
+  account_->release_memory(max_entries_ * sizeof(std::uint64_t));
 }
 
 namespace {

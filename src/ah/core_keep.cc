@@ -143,6 +143,7 @@ AhLeftover Core::close(Deadline deadline) {
       unlink(binding);
     });
   }
+  room_.notify_all();
   if (watcher) watcher->unsubscribe(watch_);
   watcher.reset();
   if (network) network->unsubscribe(network_watch_);

@@ -218,6 +218,7 @@ std::size_t Core::sweep() {
   }
   const bool graced = std::all_of(retired.begin(), retired.end(), [](const Entry* entry) { return entry->graced; });
   if (!graced || !forgotten.empty() || !arrays.empty()) grace();
+  account_->release_memory(forgotten.size() * kDestinationBytes);
   for (const Binding* binding : forgotten) delete binding;
   std::vector<Entry*> destroyed;
   std::vector<Entry*> kept;
