@@ -70,12 +70,19 @@ class Core : public std::enable_shared_from_this<Core> {
   std::size_t prewarm(std::span<const Destination> destinations);
   AhHandle find(const Destination& destination);
   Result<AhHandle> settle(const Attempt& attempt, Deadline deadline);
+  Status on_ready(const std::shared_ptr<Attempt>& attempt, std::function<void(Result<AhHandle>)> callback);
   AhHandle adopt(Binding& binding) noexcept;  // Requires: pinned, held, or mutex_
   Result<AhLease> lease(Binding& binding);
   bool is_superseded(const Entry& entry);
   Result<AhSender> make_sender();
   void retire_sender(const std::shared_ptr<SendQueue>& queue);
   Result<Destination> reply_to(const ibv_wc& completion, std::span<const std::byte, 40> grh);
+  // `own`: the addresses of the device.
+  Result<Destination> reply_from(const ibv_wc& completion, std::span<const std::byte, 40> grh,
+                                 const std::vector<GidEntry>& own) const;
+  // Grows when the addresses of the device are put in doubt. Acquire: partner of the release in doubt_own().
+  std::uint64_t own_generation() const noexcept { return own_generation_.load(std::memory_order_acquire); }
+  void refresh_own(SendQueue& queue) noexcept;  // by its owner
 
   // core_events.cc
   void on_async_event(const ibv_async_event& event);
@@ -181,6 +188,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // core_events.cc
   void doubt(bool all, AhCause cause);
+  void doubt_own();
   void revalidate();
   // All below require mutex_.
   void queue_revalidate(AhCause cause);
@@ -230,6 +238,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::atomic<bool> light_;  // see SendQueue::light; falls under senders_mutex_
 
   GidTable gids_;
+  std::atomic<std::uint64_t> own_generation_{1};
 
   mutable std::mutex mutex_;
   LookupTable table_;  // written under mutex_

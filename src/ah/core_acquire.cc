@@ -1,10 +1,12 @@
 // What the application asks of a Core: nothing here calls the device.
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "ah/core.h"
+#include "rdma/verbs_error.h"
 #include "verbena/grh.h"
 
 namespace verbena::ah {
@@ -94,6 +96,22 @@ Result<AhHandle> Core::settle(const Attempt& attempt, Deadline deadline) {
   }
   if (!*outcome) return tl::make_unexpected(outcome->error());
   return adopt(*attempt.binding());
+}
+
+// The attempt is finished under mutex_: what it calls then only puts the callback into the announcer's line.
+Status Core::on_ready(const std::shared_ptr<Attempt>& attempt, std::function<void(Result<AhHandle>)> callback) {
+  try {
+    announcer_.prepare();
+  } catch (const std::system_error& error) {
+    return rdma::verbs_failure("thread", "of the callbacks", error.code().value());
+  }
+  attempt->when_done([self = shared_from_this(), attempt, call = std::move(callback)]() mutable {
+    Core& core = *self;
+    core.announcer_.call([self = std::move(self), attempt = std::move(attempt), call = std::move(call)] {
+      call(self->settle(*attempt, Deadline::at({})));
+    });
+  });
+  return {};
 }
 
 Result<AhHandle> Core::acquire(const Destination& destination, Deadline deadline) {
@@ -198,13 +216,32 @@ std::uint8_t reply_traffic_class(std::uint8_t received) {
 }  // namespace
 
 Result<Destination> Core::reply_to(const ibv_wc& completion, std::span<const std::byte, 40> grh) {
-  if (completion.status != IBV_WC_SUCCESS) {
-    return failure(ErrorCode::kInvalidArgument,
-                   fmt::format("the completion failed (status {}): it tells no sender", int{completion.status}));
-  }
   {
     const Lock lock(mutex_);
     if (closed_ || device_gone_) return tl::make_unexpected(unavailable());
+  }
+  if ((completion.wc_flags & IBV_WC_GRH) == 0) return reply_from(completion, grh, {});
+  const Result<GidEntries> table = gids_.entries();
+  if (!table) return tl::make_unexpected(table.error());
+  return reply_from(completion, grh, **table);
+}
+
+// The generation first: what is put in doubt during the read is read again.
+void Core::refresh_own(SendQueue& queue) noexcept {
+  queue.own_as_of = own_generation();
+  {
+    const Lock lock(mutex_);
+    if (closed_ || device_gone_) return queue.own.reset();
+  }
+  const Result<GidEntries> table = gids_.entries();
+  queue.own = table ? *table : nullptr;
+}
+
+Result<Destination> Core::reply_from(const ibv_wc& completion, std::span<const std::byte, 40> grh,
+                                     const std::vector<GidEntry>& own) const {
+  if (completion.status != IBV_WC_SUCCESS) {
+    return failure(ErrorCode::kInvalidArgument,
+                   fmt::format("the completion failed (status {}): it tells no sender", int{completion.status}));
   }
   Destination reply;
   reply.hop_limit = options_.reply_hop_limit;
@@ -219,10 +256,8 @@ Result<Destination> Core::reply_to(const ibv_wc& completion, std::span<const std
     return failure(ErrorCode::kInvalidArgument,
                    "the completion has no IBV_WC_GRH: on this port the sender is told by the GRH alone");
   }
-  const Result<GidEntries> table = gids_.entries();
-  if (!table) return tl::make_unexpected(table.error());
-  const auto is_own = [&](const Gid& gid) {
-    return std::any_of((*table)->begin(), (*table)->end(),
+  const auto is_own = [this, &own](const Gid& gid) {
+    return std::any_of(own.begin(), own.end(),
                        [&](const GidEntry& entry) { return entry.port == facts_.port && entry.gid == gid; });
   };
   const Result<GrhView> view = parse_grh(grh, completion.byte_len, is_own);

@@ -253,7 +253,7 @@ void Core::keep_within_age(Entry& entry) {
 
 void Core::on_refused(Binding& binding, Entry& entry, const Error& error, bool may_look_again) {
   if (may_look_again && may_be_stale_table(error.system_errno)) {
-    gids_.invalidate();
+    doubt_own();
     std::vector<Binding*> claimants;
     {
       const Lock lock(mutex_);

@@ -101,7 +101,7 @@ void Core::on_async_event(const ibv_async_event& event) {
 }
 
 void Core::doubt(bool all, AhCause cause) {
-  gids_.invalidate();
+  doubt_own();
   const Lock lock(mutex_);
   ++epoch_.any;
   if (all) {
@@ -109,6 +109,11 @@ void Core::doubt(bool all, AhCause cause) {
     revalidate_before_ = epoch_.all;
   }
   queue_revalidate(cause);
+}
+
+void Core::doubt_own() {
+  gids_.invalidate();
+  own_generation_.fetch_add(1, std::memory_order_release);
 }
 
 void Core::queue_revalidate(AhCause cause) {

@@ -57,7 +57,7 @@ bool may_leave_by(const Entry& entry, std::uint32_t netdev) {
 void Core::on_network_change(const NetworkChange& change) {
   using Kind = NetworkChange::Kind;
   const bool table_concerned = change.kind != Kind::kNeighbour && change.kind != Kind::kRoute;
-  if (table_concerned) gids_.invalidate();
+  if (table_concerned) doubt_own();
   const Lock lock(mutex_);
   if (closed_ || device_gone_) return;
   // What is being resolved or made is looked at again afterwards. A neighbour is noted in the entry itself: making an

@@ -20,6 +20,7 @@
 #include "ah/binding.h"
 #include "ah/fence.h"
 #include "ah/lookup_table.h"
+#include "verbena/gid_table.h"
 
 namespace verbena::ah {
 
@@ -37,6 +38,10 @@ struct alignas(64) SendQueue {
   std::atomic<std::uint64_t> retracted{0};
   std::atomic<std::uint64_t> misses{0};
   std::atomic<std::uint64_t> misused{0};
+
+  // Owner: the addresses of the device as of that generation, for replies.
+  GidEntries own;
+  std::uint64_t own_as_of = 0;
 
   const LookupTable& table;
   const std::uint8_t port;
