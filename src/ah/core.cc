@@ -73,19 +73,12 @@ Result<std::shared_ptr<Core>> Core::create(ibv_pd* domain, Keeper domain_keeper,
   parts.account = account ? std::move(account) : std::make_shared<Account>(name_of(parts), AccountLimits{});
   try {
     auto core = std::make_shared<Core>(std::move(parts));
-    if (watches) {
-      Result<std::shared_ptr<rdma::EventWatcher>> watcher = rdma::EventWatcher::of(domain->context);
-      if (!watcher) return tl::make_unexpected(watcher.error());
-      core->watcher_ = std::move(*watcher);
-      core->watch_ =
-          core->watcher_->subscribe([raw = core.get()](const ibv_async_event& event) { raw->on_async_event(event); });
-    }
-    if (core->options_.visible) core->show();
     core->arbiter_->join(core->account_, core.get(), [weak = std::weak_ptr<Core>(core)](std::size_t most) {
       const std::shared_ptr<Core> giver = weak.lock();
       return giver ? giver->give_idle(most) : 0;
     });
     if (Status watching = core->watch(); !watching) return tl::make_unexpected(watching.error());
+    if (core->options_.visible) core->show();
     return core;
   } catch (const std::system_error& error) {
     return rdma::verbs_failure("thread", "of the directory", error.code().value());
@@ -97,6 +90,8 @@ void Core::show() {
   if (!server) return;
   report_server_ = std::move(*server);
   shown_ = report_server_->add({.name = name_, .stats = [this] { return stats(); }, .rows = [this] { return rows(); }});
+}
+
 // Called once, before anybody else has it.
 Status Core::watch() {
   if (options_.watch_async_events) {
