@@ -26,18 +26,22 @@
 
 #include <infiniband/verbs.h>
 
+#include "verbena/ah_event.h"
 #include "verbena/ah_handle.h"
 #include "verbena/ah_report.h"
 #include "verbena/ah_sender.h"
 #include "verbena/deadline.h"
 #include "verbena/destination.h"
 #include "verbena/export.h"
+#include "verbena/neighbour.h"
 #include "verbena/network_change.h"
 #include "verbena/protection_domain.h"
 #include "verbena/result.h"
 #include "verbena/route.h"
 
 namespace verbena {
+
+class Tenant;
 
 struct AhDirectoryOptions {
   std::string name;                                              // in reports; "" stands for the device's name and port
@@ -57,7 +61,16 @@ struct AhDirectoryOptions {
   // True: `verbena ah` of the same user can look at it from outside, while it runs. Costs a thread a process, which
   // sleeps. Where the process has no descriptor or thread left for it, it is not shown.
   bool visible = true;
+  // True: a thread reads rtnetlink (one for a process and network namespace). False: the application hands what it
+  // learns to on_network_change().
+  bool watch_network = true;
+  // Older than this, an address handle is made anew although nothing is known against it; 0: never. The last resort,
+  // for networks whose changes this host cannot see.
+  std::chrono::nanoseconds max_age{0};
   RouteLookup routes = look_up_route;
+  // Tells the MAC address that the device froze. Empty: unknown, and each notice about a next hop makes its addresses
+  // anew.
+  NeighbourLookup neighbours = look_up_neighbour;
 };
 
 // Thread-safety: all functions, any thread. None waits but acquire(), AhTicket::wait(), close() and the destructor; and
@@ -108,14 +121,22 @@ class VERBENA_API AhDirectory {
   // For an application that reads the device's events itself; call it before ibv_ack_async_event(). Events of other
   // ports are ignored.
   void on_async_event(const ibv_async_event& event);
-  // The destinations concerned are resolved and created anew; the old address serves until then.
+  // What the change concerns is looked at again, and made anew only where it is no longer right; the old address serves
+  // until then.
   void on_network_change(const NetworkChange& change);
+
+  // Tells what happens from now on; std::system_error where no thread can be made for it. The subscriber must not
+  // destroy the directory. unsubscribe(): when it returns, the subscriber is not running and will not run again.
+  using Subscription = std::uint64_t;
+  Subscription subscribe(AhSubscriber subscriber);
+  void unsubscribe(Subscription subscription);
 
   // Ends it: no more look-ups, creations end, and what is not in flight or leased is destroyed. Waits for work in
   // flight until the deadline. May be called again, to try what was left.
   AhLeftover close(Deadline deadline);
 
  private:
+  friend class Tenant;
   explicit AhDirectory(std::shared_ptr<ah::Core> core) : core_(std::move(core)) {}
 
   std::shared_ptr<ah::Core> core_;

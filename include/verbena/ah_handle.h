@@ -1,6 +1,7 @@
 // What an application holds of a directory: a counted handle, a lease on one address, a request under way.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include <infiniband/verbs.h>
@@ -96,6 +97,9 @@ class VERBENA_API AhTicket {
   // An answer is there: wait() returns at once.
   bool ready() const;
   Result<AhHandle> wait(Deadline deadline) const;
+  // Calls back once, with what wait() would return, on the directory's thread for that; also where it is ready already.
+  // The callback may call the directory, and must not destroy it. kExhausted where there is no thread for it.
+  Status on_ready(std::function<void(Result<AhHandle>)> callback) const;
 
  private:
   friend class ah::Core;

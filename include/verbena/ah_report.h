@@ -68,11 +68,26 @@ struct AhStats {
   std::uint64_t failed = 0;  // attempts that ended in an error
   std::uint64_t destroyed = 0;
   std::uint64_t replaced = 0;  // address handles swapped for a newer one
-  std::uint64_t stale = 0;     // address handles found invalid by an event
+  std::uint64_t stale = 0;     // address handles put in doubt and made anew: the sum of those below
+  std::uint64_t stale_gid = 0;
+  std::uint64_t stale_lid = 0;
+  std::uint64_t stale_port = 0;
+  std::uint64_t stale_pkey = 0;
+  std::uint64_t stale_subnet_manager = 0;
+  std::uint64_t stale_reregister = 0;
+  std::uint64_t stale_neighbour = 0;
+  std::uint64_t stale_address = 0;
+  std::uint64_t stale_route = 0;
+  std::uint64_t stale_link = 0;
+  std::uint64_t stale_notices_lost = 0;
+  std::uint64_t stale_age = 0;
+  std::uint64_t rechecked = 0;  // attempts that found the address still right
   std::uint64_t reclaimed_idle = 0;
-  std::uint64_t reclaimed_pressure = 0;
-  std::uint64_t refused = 0;  // kExhausted answers
-  std::uint64_t misused = 0;  // completions reported that no send accounts for
+  std::uint64_t reclaimed_pressure = 0;  // for room in its own directory
+  std::uint64_t reclaimed_share = 0;     // for another tenant, being over its own share
+  std::uint64_t paced = 0;               // creations that waited for the tenant's rate
+  std::uint64_t refused = 0;             // kExhausted answers
+  std::uint64_t misused = 0;             // completions reported that no send accounts for
   LatencyHistogram creation_us{};
 };
 

@@ -1,8 +1,10 @@
 // The data path of a directory: one sender for each queue pair.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include <infiniband/verbs.h>
 
@@ -42,6 +44,11 @@ class VERBENA_API AhSender {
   // nullptr.
   ibv_ah* next(const Destination& destination) noexcept;
   ibv_ah* next(const AhHandle& handle) noexcept;
+
+  // The address of who sent a received datagram, for the reply: as next(reply_to(...)), without that function's lock.
+  // The addresses of this port are read again, under a lock, only after they were put in doubt. nullptr: not ready, or
+  // the 40 bytes tell no sender: AhDirectory::reply_to() and acquire() say why.
+  ibv_ah* next_reply(const ibv_wc& completion, std::span<const std::byte, 40> grh) noexcept;
 
   // The position of the work request that the last next() gave an address to; the first is 1. Fits a wr_id.
   std::uint64_t position() const noexcept;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <source_location>
 #include <span>
 
 #include <infiniband/verbs.h>
@@ -36,8 +37,10 @@ class VERBENA_API CompletionQueue : public VerbsOwner<ibv_cq> {
  public:
   CompletionQueue() = default;
   // Without events: poll() only.
-  static Result<CompletionQueue> create(const Context& context, int depth);
-  static Result<CompletionQueue> create(const Context& context, int depth, const CompletionChannel& channel);
+  static Result<CompletionQueue> create(const Context& context, int depth,
+                                        std::source_location place = std::source_location::current());
+  static Result<CompletionQueue> create(const Context& context, int depth, const CompletionChannel& channel,
+                                        std::source_location place = std::source_location::current());
 
   // How many completions were put at the front of `out`; 0 where there is none now.
   Result<std::size_t> poll(std::span<ibv_wc> out) noexcept;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <source_location>
 #include <span>
 
 #include <infiniband/verbs.h>
@@ -20,7 +21,8 @@ class VERBENA_API MemoryRegion : public VerbsOwner<ibv_mr> {
   MemoryRegion() = default;
   // `access` as IBV_ACCESS_*.
   static Result<MemoryRegion> create(const ProtectionDomain& domain, std::span<std::byte> memory,
-                                     int access = IBV_ACCESS_LOCAL_WRITE);
+                                     int access = IBV_ACCESS_LOCAL_WRITE,
+                                     std::source_location place = std::source_location::current());
   std::uint32_t lkey() const noexcept { return get()->lkey; }
   std::uint32_t rkey() const noexcept { return get()->rkey; }
 
@@ -39,7 +41,8 @@ class VERBENA_API DatagramBuffers {
   static constexpr std::size_t kGrhBytes = 40;
 
   DatagramBuffers() = default;
-  static Result<DatagramBuffers> create(const ProtectionDomain& domain, std::size_t slots, std::size_t payload_bytes);
+  static Result<DatagramBuffers> create(const ProtectionDomain& domain, std::size_t slots, std::size_t payload_bytes,
+                                        std::source_location place = std::source_location::current());
 
   std::size_t size() const noexcept { return slots_; }
   std::size_t payload_capacity() const noexcept { return payload_bytes_; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <source_location>
 
 #include <infiniband/verbs.h>
 
@@ -40,7 +41,8 @@ class VERBENA_API QueuePair : public VerbsOwner<ibv_qp> {
   QueuePair() = default;
   // Created and brought to RTS.
   static Result<QueuePair> create_ud(const ProtectionDomain& domain, const CompletionQueue& send_queue,
-                                     const CompletionQueue& receive_queue, const UdOptions& options = {});
+                                     const CompletionQueue& receive_queue, const UdOptions& options = {},
+                                     std::source_location place = std::source_location::current());
 
   std::uint32_t number() const noexcept { return get() != nullptr ? get()->qp_num : 0; }
   std::uint32_t max_inline() const noexcept { return max_inline_; }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "verbena/export.h"
+#include "verbena/live_objects.h"
 #include "verbena/result.h"
 
 namespace verbena {
@@ -50,9 +51,15 @@ class VerbsObject {
     if (const int code = release_(raw_); code != 0) {
       return tl::make_unexpected(detail::release_error(call_, what_, code));
     }
+    detail::note_gone(this);
     raw_ = nullptr;
     parents_.clear();
     return {};
+  }
+
+  // Lists it in live_objects() until it is released.
+  void note_alive(const std::source_location& place, const ibv_pd* domain) const {
+    detail::note_alive(this, what_, place, domain);
   }
 
  private:

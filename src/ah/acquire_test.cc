@@ -1,5 +1,7 @@
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <future>
 #include <latch>
 #include <set>
 #include <thread>
@@ -144,14 +146,14 @@ TEST_F(Acquire, SixtyFourThreadsMakeOneCreation) {
   EXPECT_EQ(attempts(), 1U);
 }
 
-TEST_F(Acquire, ThousandDestinationsFromManyThreadsMakeThousandCreations) {
+TEST_F(Acquire, ThousandDestinationsFrom128ThreadsMakeThousandCreations) {
   AhDirectory directory = make_directory();
   constexpr std::uint32_t kDestinations = 1000;
   std::vector<std::thread> threads;
-  for (std::uint32_t thread = 0; thread < 16; ++thread) {
+  for (std::uint32_t thread = 0; thread < 128; ++thread) {
     threads.emplace_back([&, thread] {
       for (std::uint32_t i = 0; i < kDestinations; ++i) {
-        EXPECT_TRUE(directory.acquire(to(2 + (i + 60 * thread) % kDestinations), soon()));
+        EXPECT_TRUE(directory.acquire(to(2 + (i + 8 * thread) % kDestinations), soon()));
       }
     });
   }
@@ -274,6 +276,65 @@ TEST_F(Acquire, TicketsOfReadyDestinationsAreReady) {
   const AhTicket ticket = directory.acquire_async(to(2));
   EXPECT_TRUE(ticket.ready());
   EXPECT_TRUE(ticket.wait(Deadline::at({})));
+}
+
+TEST_F(Acquire, ACallbackLearnsTheOutcome) {
+  AhDirectory directory = make_directory();
+  std::promise<Result<AhHandle>> later;
+  ASSERT_TRUE(directory.acquire_async(to(2)).on_ready([&](Result<AhHandle> result) { later.set_value(result); }));
+  const Result<AhHandle> handle = later.get_future().get();
+  ASSERT_TRUE(handle);
+  EXPECT_EQ(handle->destination().gid, ipv4(2));
+  // Also where it is ready already, and it may ask again from within.
+  std::promise<bool> from_within;
+  ASSERT_TRUE(directory.acquire_async(to(2)).on_ready(
+      [&](const Result<AhHandle>& result) { from_within.set_value(result && directory.acquire(to(3), soon())); }));
+  EXPECT_TRUE(from_within.get_future().get());
+  set_create_hook([](const ibv_ah_attr&) { return EHOSTUNREACH; });
+  std::promise<ErrorCode> error;
+  ASSERT_TRUE(directory.acquire_async(to(4)).on_ready(
+      [&](const Result<AhHandle>& result) { error.set_value(result ? ErrorCode::kInternal : result.error().code); }));
+  EXPECT_EQ(error.get_future().get(), ErrorCode::kUnreachable);
+  EXPECT_FALSE(AhTicket().on_ready([](const Result<AhHandle>&) {}));
+  EXPECT_FALSE(directory.acquire_async(to(2)).on_ready({}));
+}
+
+TEST_F(Acquire, CallbacksAreAnsweredWhenTheDirectoryCloses) {
+  AhDirectory directory = make_directory();
+  std::latch go(1);
+  set_create_hook([&](const ibv_ah_attr&) {
+    go.wait();
+    return 0;
+  });
+  std::promise<ErrorCode> error;
+  ASSERT_TRUE(directory.acquire_async(to(2)).on_ready(
+      [&](const Result<AhHandle>& result) { error.set_value(result ? ErrorCode::kInternal : result.error().code); }));
+  ASSERT_TRUE(eventually([] { return attempts() == 1; }));
+  EXPECT_FALSE(directory.close(Deadline::at({})).empty());
+  EXPECT_EQ(error.get_future().get(), ErrorCode::kUnavailable);
+  go.count_down();
+}
+
+TEST_F(Acquire, AStormAtTheStartIsAnsweredByFewAtATime) {
+  AhDirectoryOptions four = options();
+  four.creators = 4;
+  AhDirectory directory = make_directory(four);
+  std::atomic<int> running{0};
+  std::atomic<int> most{0};
+  set_create_hook([&](const ibv_ah_attr&) {
+    const int now = ++running;
+    for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) {
+    }
+    std::this_thread::yield();
+    --running;
+    return 0;
+  });
+  constexpr std::uint32_t kDestinations = 10000;
+  std::vector<AhTicket> tickets;
+  for (std::uint32_t i = 0; i < kDestinations; ++i) tickets.push_back(directory.acquire_async(to(2 + i)));
+  for (const AhTicket& ticket : tickets) ASSERT_TRUE(ticket.wait(soon()));
+  EXPECT_LE(most, 4);
+  EXPECT_EQ(creations(), kDestinations);
 }
 
 TEST_F(Acquire, ExplainsItsSource) {

@@ -80,4 +80,10 @@ Result<AhHandle> AhTicket::wait(Deadline deadline) const {
   return core_->settle(*attempt_, deadline);
 }
 
+Status AhTicket::on_ready(std::function<void(Result<AhHandle>)> callback) const {
+  if (!attempt_) return failure(ErrorCode::kInvalidArgument, "the ticket is empty");
+  if (!callback) return failure(ErrorCode::kInvalidArgument, "the callback is empty");
+  return core_->on_ready(attempt_, std::move(callback));
+}
+
 }  // namespace verbena

@@ -34,6 +34,16 @@ ibv_ah* AhSender::next(const AhHandle& handle) noexcept {
   return queue_->next(*handle.binding_);
 }
 
+ibv_ah* AhSender::next_reply(const ibv_wc& completion, std::span<const std::byte, 40> grh) noexcept {
+  if (!queue_) [[unlikely]]
+    return nullptr;
+  if (!queue_->own || queue_->own_as_of != core_->own_generation()) [[unlikely]]
+    core_->refresh_own(*queue_);
+  if (!queue_->own) return nullptr;
+  const Result<Destination> reply = core_->reply_from(completion, grh, *queue_->own);
+  return reply ? queue_->next(ah::key_of(*reply, queue_->port)) : nullptr;
+}
+
 std::uint64_t AhSender::position() const noexcept {
   return queue_ ? queue_->position.load(std::memory_order_relaxed) : 0;
 }

@@ -13,13 +13,27 @@ Attempt::~Attempt() {
 }
 
 void Attempt::finish(std::optional<Error> error) {
+  std::vector<std::function<void()>> calls;
   {
     const std::lock_guard lock(mutex_);
     if (done_) return;
     done_ = true;
     error_ = std::move(error);
+    calls.swap(calls_);
   }
   finished_.notify_all();
+  for (const std::function<void()>& call : calls) call();
+}
+
+void Attempt::when_done(std::function<void()> call) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!done_) {
+      calls_.push_back(std::move(call));
+      return;
+    }
+  }
+  call();
 }
 
 bool Attempt::done() const {

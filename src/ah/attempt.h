@@ -2,9 +2,11 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "verbena/deadline.h"
 #include "verbena/result.h"
@@ -31,6 +33,8 @@ struct Attempt {
   // The first outcome stands.
   void finish(std::optional<Error> error);
   bool done() const;
+  // Called once when it is finished, by who finishes it; at once where it is. Must not wait.
+  void when_done(std::function<void()> call);
   // Nothing where the deadline passed first; otherwise the outcome.
   std::optional<Status> wait(Deadline deadline) const;
 
@@ -38,8 +42,9 @@ struct Attempt {
   Binding* const binding_ = nullptr;
   mutable std::mutex mutex_;
   mutable std::condition_variable finished_;
-  bool done_ = false;           // guarded by mutex_
-  std::optional<Error> error_;  // guarded by mutex_
+  bool done_ = false;                         // guarded by mutex_
+  std::optional<Error> error_;                // guarded by mutex_
+  std::vector<std::function<void()>> calls_;  // guarded by mutex_
 };
 
 }  // namespace verbena::ah

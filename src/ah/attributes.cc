@@ -46,6 +46,14 @@ Status validate_place(const Destination& destination, const PortFacts& facts) {
   return {};
 }
 
+NextHop hop_of(const Gid& destination, const SourceChoice& choice) {
+  NextHop hop;
+  if (destination.is_multicast() || choice.route.local) return hop;
+  hop.address = choice.route.gateway.is_zero() ? destination : choice.route.gateway;
+  hop.netdev = choice.route.netdev != 0 ? choice.route.netdev : choice.entry.netdev;
+  return hop;
+}
+
 }  // namespace
 
 std::string in_words(const Destination& destination) {
@@ -101,6 +109,7 @@ Result<Resolved> resolve(const Destination& destination, const PortFacts& facts,
                                  to_string(choice->entry.gid), choice->entry.index, kMostIndex));
     }
     resolved.source = choice->entry;
+    if (facts.link_layer == LinkLayer::kEthernet) resolved.hop = hop_of(destination.gid, *choice);
     resolved.explanation = std::move(choice->explanation);
   } else {
     resolved.explanation =

@@ -8,6 +8,7 @@
 #include <infiniband/verbs.h>
 
 #include "ah/ah_key.h"
+#include "ah/binding.h"
 #include "verbena/destination.h"
 #include "verbena/device.h"
 #include "verbena/gid_resolver.h"
@@ -28,6 +29,7 @@ struct Resolved {
   ibv_ah_attr attributes{};
   GidEntry source;  // zero where the address has no GRH
   std::string explanation;
+  NextHop hop;  // its MAC address is for others to find
 };
 
 // "to 10.0.0.2 (traffic class 8, ...)": only what differs from the defaults.

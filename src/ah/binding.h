@@ -13,7 +13,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,12 +24,30 @@
 #include "ah/ah_key.h"
 #include "ah/attempt.h"
 #include "ah/destination_key.h"
+#include "verbena/ah_event.h"
 #include "verbena/gid_table.h"
+#include "verbena/network_change.h"
 #include "verbena/result.h"
 
 namespace verbena::ah {
 
 enum class EntryState : std::uint8_t { kCreating, kReady, kRetired };
+
+inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+// Where a datagram goes first, and what the device was told of it. An address is as good as that.
+struct NextHop {
+  Gid address;  // the gateway, or the destination itself; zero: none is resolved (multicast, this host, LID)
+  std::uint32_t netdev = 0;  // 0: unknown
+  bool mac_known = false;    // `mac` is what the kernel said: also that it has none
+  bool mac_moved = false;    // it said different things while the address was made
+  std::optional<MacAddress> mac;
+};
+
+// Never 0 but for no next hop.
+inline std::uint32_t hop_tag(const Gid& hop) noexcept {
+  return hop.is_zero() ? 0 : static_cast<std::uint32_t>(std::hash<Gid>{}(hop)) | 1U;
+}
 
 struct Entry {
   // Constant once a binding points here; read by senders.
@@ -48,10 +68,22 @@ struct Entry {
   GidEntry source;
   ibv_ah_attr attributes{};
   std::string explanation;
-  std::uint64_t begun_all = 0;  // Core's Epoch::all when its creation began
+  NextHop hop;
+  std::int64_t due_ns = kNever;  // when it is made anew, whatever happened
+  std::uint64_t begun_all = 0;   // Core's Epoch::all when its creation began
   std::int64_t created_ns = 0;
   std::int64_t active_ns = 0;     // when a scan last saw that it had been used
   std::uint64_t seen_stamps = 0;  // the sum of all stamps at that scan
+};
+
+// Why a binding has no address, or not the one it should have. Few have that, so it is not in Binding.
+struct Trouble {
+  std::uint32_t failures = 0;      // in a row
+  std::int64_t since_ns = 0;       // of the first
+  std::int64_t retry_at_ns = 0;    // when it may be asked for again, not before
+  std::int64_t unasked_at_ns = 0;  // when the keeper tries again of itself
+  Gid next_hop;                    // where it failed; zero where it did not come so far
+  Error error;                     // of the last
 };
 
 struct alignas(64) Binding {
@@ -71,13 +103,11 @@ struct alignas(64) Binding {
 
   // All below: guarded by Core's mutex.
   Binding* next_sharing = nullptr;
-  std::shared_ptr<Attempt> attempt;   // queued or running; else null
-  bool again = false;                 // something changed during the attempt: run another after it
-  std::uint32_t failures = 0;         // in a row
-  std::int64_t retry_at_ns = 0;       // where failures > 0: when it may be asked for again, not before
-  std::int64_t unasked_at_ns = 0;     // where failures > 0: when the keeper tries again of itself
-  std::unique_ptr<Error> last_error;  // null where there was none
-  std::uint64_t generation = 0;       // how many addresses it has had
+  std::shared_ptr<Attempt> attempt;  // queued or running; else null
+  std::unique_ptr<Trouble> trouble;  // null: all is well
+  bool again = false;                // something changed during the attempt: run another after it
+  AhCause cause = AhCause::kNone;    // of the attempt, and of the one after it
+  std::uint64_t generation = 0;      // how many addresses it has had
 };
 
 }  // namespace verbena::ah

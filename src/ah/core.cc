@@ -52,7 +52,7 @@ std::string name_of(const Core::Parts& parts) {
 }  // namespace
 
 Result<std::shared_ptr<Core>> Core::create(ibv_pd* domain, Keeper domain_keeper, std::uint8_t port,
-                                           AhDirectoryOptions options) {
+                                           AhDirectoryOptions options, std::shared_ptr<Account> account) {
   if (domain == nullptr) return failure(ErrorCode::kInvalidArgument, "a directory needs a protection domain");
   if (Status status = check_options(options); !status) return tl::make_unexpected(status.error());
   const Result<PortView> view = query_port(domain->context, port);
@@ -69,16 +69,15 @@ Result<std::shared_ptr<Core>> Core::create(ibv_pd* domain, Keeper domain_keeper,
   parts.max_entries = options.max_entries;
   if (device.max_ah > 0) parts.max_entries = std::min(parts.max_entries, static_cast<std::size_t>(device.max_ah));
   parts.options = std::move(options);
-  const bool watches = parts.options.watch_async_events;
+  parts.arbiter = Arbiter::of(domain->context, device.max_ah > 0 ? static_cast<std::size_t>(device.max_ah) : 0);
+  parts.account = account ? std::move(account) : std::make_shared<Account>(name_of(parts), AccountLimits{});
   try {
     auto core = std::make_shared<Core>(std::move(parts));
-    if (watches) {
-      Result<std::shared_ptr<rdma::EventWatcher>> watcher = rdma::EventWatcher::of(domain->context);
-      if (!watcher) return tl::make_unexpected(watcher.error());
-      core->watcher_ = std::move(*watcher);
-      core->watch_ =
-          core->watcher_->subscribe([raw = core.get()](const ibv_async_event& event) { raw->on_async_event(event); });
-    }
+    core->arbiter_->join(core->account_, core.get(), [weak = std::weak_ptr<Core>(core)](std::size_t most) {
+      const std::shared_ptr<Core> giver = weak.lock();
+      return giver ? giver->give_idle(most) : 0;
+    });
+    if (Status watching = core->watch(); !watching) return tl::make_unexpected(watching.error());
     if (core->options_.visible) core->show();
     return core;
   } catch (const std::system_error& error) {
@@ -93,6 +92,24 @@ void Core::show() {
   shown_ = report_server_->add({.name = name_, .stats = [this] { return stats(); }, .rows = [this] { return rows(); }});
 }
 
+// Called once, before anybody else has it.
+Status Core::watch() {
+  if (options_.watch_async_events) {
+    Result<std::shared_ptr<rdma::EventWatcher>> watcher = rdma::EventWatcher::of(domain_->context);
+    if (!watcher) return tl::make_unexpected(watcher.error());
+    watcher_ = std::move(*watcher);
+    watch_ = watcher_->subscribe([this](const ibv_async_event& event) { on_async_event(event); });
+  }
+  // Behind an InfiniBand port there are no neighbours, and its subnet manager tells what changes.
+  if (options_.watch_network && facts_.link_layer == LinkLayer::kEthernet) {
+    Result<std::shared_ptr<NetworkWatcher>> network = NetworkWatcher::of_this_namespace();
+    if (!network) return tl::make_unexpected(network.error());
+    network_ = std::move(*network);
+    network_watch_ = network_->subscribe([this](const NetworkChange& change) { on_network_change(change); });
+  }
+  return {};
+}
+
 Core::Core(Parts parts)
     : domain_(parts.domain),
       domain_keeper_(std::move(parts.domain_keeper)),
@@ -101,10 +118,13 @@ Core::Core(Parts parts)
       options_(parts.options),
       name_(name_of(parts)),
       max_entries_(parts.max_entries),
+      arbiter_(std::move(parts.arbiter)),
+      account_(std::move(parts.account)),
       light_(has_membarrier()),
       gids_(domain_->context),
       table_(random_seed()),
       by_slot_(max_entries_, nullptr),
+      hop_tags_(max_entries_, 0),
       pool_(options_.creators) {
   free_slots_.reserve(max_entries_);
   for (std::size_t slot = max_entries_; slot > 0; --slot) free_slots_.push_back(static_cast<std::uint32_t>(slot - 1));
@@ -116,6 +136,9 @@ Core::Core(Parts parts)
 Core::~Core() {
   if (keeper_.joinable()) shut_down();  // create() failed after the threads had begun
   if (domain_keeper_) sweep();
+  arbiter_->leave(this);
+  account_->release_memory((table_.size() + forgotten_.size()) * kDestinationBytes);
+  account_->release_memory(senders_.size() * max_entries_ * sizeof(std::uint64_t));
   table_.for_each([](Binding& binding) { delete &binding; });
   for (Binding* binding : forgotten_) delete binding;
   for (Entry* entry : by_slot_) delete entry;

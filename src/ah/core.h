@@ -5,14 +5,16 @@
 //   senders               read table_ and stamp (send_queue.h); take no lock
 //   pool threads          resolve, create, reclaim under pressure (core_create.cc, core_reclaim.cc)
 //   the keeper thread     sweeps what is retired, reclaims what is idle, tries again what failed (core_keep.cc)
+//   watchers' threads     put addresses in doubt (core_events.cc, core_network.cc)
+//   the announcer         calls the application back (announcer.h)
 // mutex_ is never held over a verbs call, a route look-up or a wait. Order: sweep_mutex_, mutex_, senders_mutex_; the
 // mutexes of attempts and of the pool are innermost.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,6 +25,8 @@
 
 #include <infiniband/verbs.h>
 
+#include "ah/announcer.h"
+#include "ah/arbiter.h"
 #include "ah/attempt.h"
 #include "ah/attributes.h"
 #include "ah/binding.h"
@@ -32,6 +36,7 @@
 #include "ah/work_pool.h"
 #include "rdma/event_watcher.h"
 #include "verbena/address_directory.h"
+#include "verbena/network_watcher.h"
 
 namespace verbena::ah {
 
@@ -46,12 +51,15 @@ class Core : public std::enable_shared_from_this<Core> {
     PortFacts facts;
     std::string device;
     std::size_t max_entries = 0;
+    std::shared_ptr<Arbiter> arbiter;
+    std::shared_ptr<Account> account;
     AhDirectoryOptions options;
   };
 
   static Result<std::shared_ptr<Core>> create(ibv_pd* domain, Keeper domain_keeper, std::uint8_t port,
-                                              AhDirectoryOptions options);
+                                              AhDirectoryOptions options, std::shared_ptr<Account> account = {});
   explicit Core(Parts parts);
+  Status watch();
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
   ~Core();
@@ -62,15 +70,26 @@ class Core : public std::enable_shared_from_this<Core> {
   std::size_t prewarm(std::span<const Destination> destinations);
   AhHandle find(const Destination& destination);
   Result<AhHandle> settle(const Attempt& attempt, Deadline deadline);
+  Status on_ready(const std::shared_ptr<Attempt>& attempt, std::function<void(Result<AhHandle>)> callback);
   AhHandle adopt(Binding& binding) noexcept;  // Requires: pinned, held, or mutex_
   Result<AhLease> lease(Binding& binding);
   bool is_superseded(const Entry& entry);
   Result<AhSender> make_sender();
   void retire_sender(const std::shared_ptr<SendQueue>& queue);
   Result<Destination> reply_to(const ibv_wc& completion, std::span<const std::byte, 40> grh);
+  // `own`: the addresses of the device.
+  Result<Destination> reply_from(const ibv_wc& completion, std::span<const std::byte, 40> grh,
+                                 const std::vector<GidEntry>& own) const;
+  // Grows when the addresses of the device are put in doubt. Acquire: partner of the release in doubt_own().
+  std::uint64_t own_generation() const noexcept { return own_generation_.load(std::memory_order_acquire); }
+  void refresh_own(SendQueue& queue) noexcept;  // by its owner
 
   // core_events.cc
   void on_async_event(const ibv_async_event& event);
+  Announcer::Ticket subscribe(AhSubscriber subscriber);
+  void unsubscribe(Announcer::Ticket ticket);
+
+  // core_network.cc
   void on_network_change(const NetworkChange& change);
 
   // core_report.cc
@@ -83,6 +102,11 @@ class Core : public std::enable_shared_from_this<Core> {
   // close(close_grace), then ends the threads and reports what is left. By one thread, once.
   void shut_down();
 
+  // For another account of the device, by its threads.
+  std::size_t give_idle(std::size_t most);
+  // After a close() that left nothing: the domain may go before this does.
+  void let_go_of_domain();
+
   const std::string& name() const noexcept { return name_; }
   const PortFacts& facts() const noexcept { return facts_; }
 
@@ -93,18 +117,20 @@ class Core : public std::enable_shared_from_this<Core> {
     Binding* ready = nullptr;          // usable at once
     std::shared_ptr<Attempt> attempt;  // else: wait for it
   };
-  struct Counts {
-    std::uint64_t hits = 0, misses = 0, negative_hits = 0, created = 0, failed = 0, destroyed = 0, replaced = 0,
-                  stale = 0, reclaimed_idle = 0, reclaimed_pressure = 0, refused = 0;
-    LatencyHistogram creation_us{};
-  };
   // How often the addresses were put in doubt: at all, and so that each must be made anew.
   struct Epoch {
     std::uint64_t any = 0;
     std::uint64_t all = 0;
   };
 
-  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+  // What a tenant is charged for a destination and its address handle.
+  static constexpr std::size_t kDestinationBytes = sizeof(Binding) + sizeof(Entry);
+
+  // What the neighbour table said: whether it could be asked, and its answer.
+  struct Neighbour {
+    bool known = false;
+    std::optional<MacAddress> mac;
+  };
 
   static std::int64_t now_ns() noexcept;
   void show();  // core.cc; to others, by the report server
@@ -112,7 +138,7 @@ class Core : public std::enable_shared_from_this<Core> {
   // core_acquire.cc; all require mutex_.
   Asked ask(const Destination& destination);
   Binding* make_binding(const DestinationKey& key);
-  void start_attempt(Binding& binding, Lane lane);
+  void start_attempt(Binding& binding, Lane lane, AhCause cause);
   Error unavailable() const;  // closed, or the device is gone
   Error still_failing(const Binding& binding, std::int64_t now) const;
 
@@ -120,49 +146,77 @@ class Core : public std::enable_shared_from_this<Core> {
   void run_attempt(Binding& binding, bool may_look_again);
   Result<Resolved> resolve_now(const DestinationKey& key);
   // The entry to create, or null: shared, or waiting for another's creation, or failed; then nothing is left to do.
-  Entry* reserve(Binding& binding, Resolved&& resolved);
-  Entry* new_entry(Resolved&& resolved);               // Requires: mutex_, a free slot
-  int create_address(Binding& binding, Entry& entry);  // 0, or the errno
-  void on_created(Binding& binding, Entry& entry, Epoch begun);
-  void on_refused(Binding& binding, Entry& entry, int error, bool may_look_again);
+  Entry* reserve(Binding& binding, Resolved&& resolved, const Neighbour& neighbour);
+  Entry* new_entry(Resolved&& resolved, const Neighbour& neighbour);  // Requires: mutex_, a free slot
+  Neighbour ask_neighbour(const NextHop& hop) const;
+  Status create_address(Binding& binding, Entry& entry);
+  void on_created(Binding& binding, Entry& entry, Epoch begun, const Neighbour& neighbour);
+  void on_refused(Binding& binding, Entry& entry, const Error& error, bool may_look_again);
   std::vector<Binding*> take_claimants(Binding& binding, Entry& entry);  // Requires: mutex_
   void discard(Entry& entry);                                            // Requires: mutex_, never published
   void publish(Binding& binding, Entry& entry);                          // Requires: mutex_
-  void fail(Binding& binding, Error error);                              // Requires: mutex_
+  void fail(Binding& binding, Error error, const Gid& next_hop = {});    // Requires: mutex_
   void conclude(Binding& binding, std::optional<Error> error);           // Requires: mutex_
   std::int64_t back_off_ns(const Binding& binding) const;
+  void keep_within_age(Entry& entry);  // Requires: mutex_
 
   // core_reclaim.cc
   bool is_unheld(const Binding& binding) const;  // Requires: mutex_
   bool is_unused(const Entry& entry) const;      // Requires: mutex_
   bool is_in_flight(const Entry& entry) const;
-  void note_activity(std::int64_t now);                            // Requires: mutex_
-  std::vector<Entry*> idle_entries(std::int64_t idle_since);       // Requires: mutex_; longest idle first
-  std::size_t reclaim(std::size_t most, std::int64_t idle_since);  // Requires: mutex_
-  void unlink(Binding& binding);                                   // Requires: mutex_
-  void leave(Binding& binding, Entry& entry);                      // Requires: mutex_, no longer pointing to it
-  void detach(Entry& entry);                                       // Requires: mutex_; no longer found by its key
-  void retire(Entry& entry);                                       // Requires: mutex_
-  void forget(Binding& binding);                                   // Requires: mutex_, unheld, unlinked
-  void trim_negative();                                            // Requires: mutex_
+  void note_activity(std::int64_t now);                       // Requires: mutex_
+  std::vector<Entry*> idle_entries(std::int64_t idle_since);  // Requires: mutex_; longest idle first
+  std::size_t reclaim(std::size_t most, std::int64_t idle_since, AhCause cause);  // Requires: mutex_
+  void unlink(Binding& binding);                                                  // Requires: mutex_
+  void leave(Binding& binding, Entry& entry);  // Requires: mutex_, no longer pointing to it
+  void detach(Entry& entry);                   // Requires: mutex_; no longer found by its key
+  void retire(Entry& entry);                   // Requires: mutex_
+  void forget(Binding& binding);               // Requires: mutex_, unheld, unlinked
+  void trim_negative();                        // Requires: mutex_
   // False where `enough` (asked under mutex_) did not come true in time, or the directory closes.
-  bool make_room(const std::function<bool()>& enough, Binding& for_whom);
+  struct Shortage {
+    bool of_device = false;  // the device refused
+    bool of_budget = false;  // the account's own: nobody else can help
+  };
+  bool make_room(const std::function<bool()>& enough, Binding& for_whom, Shortage shortage);
+  bool wait_for_rate();
+  std::string no_room_in_words(bool budget) const;
   void grace();
+  void make_senders_fence();
   std::size_t sweep();
   std::vector<std::shared_ptr<SendQueue>> senders() const;
 
   // core_events.cc
-  void doubt(bool all);
+  void doubt(bool all, AhCause cause);
+  void doubt_own();
   void revalidate();
-  void queue_revalidate();     // Requires: mutex_
-  void refresh(Entry& entry);  // Requires: mutex_
-  void forgive_failed();       // Requires: mutex_
+  // All below require mutex_.
+  void queue_revalidate(AhCause cause);
+  void refresh(Entry& entry, AhCause cause);  // made anew
+  void recheck(Entry& entry, AhCause cause);  // resolved anew, and made anew only where the outcome differs
+  void count_stale(AhCause cause);
+  void forgive_failed(const std::function<bool(const Binding&)>& concerned);
+  void announce(AhEvent::Kind kind, const Binding& binding, AhCause cause, const Error* error = nullptr);
+  bool is_wanted(const Binding& binding, std::int64_t now) const;  // to be tried again without being asked
+
   void give_up_device();
+
+  // core_network.cc; all require mutex_ but the last.
+  void on_neighbour(const NetworkChange& change);
+  void on_neighbour(Entry& entry, const NetworkChange& change);
+  void on_route(const NetworkChange& change);
+  void on_address(const NetworkChange& change);
+  void on_link(const NetworkChange& change);
+  void on_notices_lost();
+  bool is_own_link_new(std::uint32_t netdev, const MacAddress& mac);
+  void recheck_links();
+  void learn_link(std::uint32_t netdev);  // without mutex_
 
   // core_keep.cc
   void keep();
   std::int64_t tick();                  // until the next, in ns
   void reclaim_aged(std::int64_t now);  // Requires: mutex_
+  void refresh_aged(std::int64_t now);  // Requires: mutex_
   void retry_failed(std::int64_t now);  // Requires: mutex_
   AhLeftover leftover();
   void poke_keeper();
@@ -173,35 +227,42 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // Constant after construction.
   ibv_pd* const domain_;
-  const Keeper domain_keeper_;
+  Keeper domain_keeper_;  // constant until let_go_of_domain()
   const PortFacts facts_;
   const std::string device_;
   const AhDirectoryOptions options_;
   const std::string name_;
   const std::size_t max_entries_;
-  const bool light_;
+  const std::shared_ptr<Arbiter> arbiter_;
+  const std::shared_ptr<Account> account_;
+  std::atomic<bool> light_;  // see SendQueue::light; falls under senders_mutex_
 
   GidTable gids_;
+  std::atomic<std::uint64_t> own_generation_{1};
 
   mutable std::mutex mutex_;
   LookupTable table_;  // written under mutex_
   // Guarded by mutex_, down to the next blank line.
   std::unordered_map<AhKey, Entry*, AhKeyHash> entries_;  // kCreating, or kReady and not stale
   std::vector<Entry*> by_slot_;                           // all entries; null where free
+  std::vector<std::uint32_t> hop_tags_;                   // by slot: what the next hop hashes to; 0: it has none
   std::vector<std::uint32_t> free_slots_;
   std::vector<Entry*> retired_;
   std::vector<Binding*> forgotten_;
   std::size_t sweeping_ = 0;  // retired entries that a sweep has in its hands
-  std::size_t unwell_ = 0;    // bindings with failures
+  std::size_t unwell_ = 0;    // bindings with Trouble
   Epoch epoch_;
   bool revalidate_queued_ = false;
+  AhCause revalidate_cause_ = AhCause::kNone;
+  std::unordered_map<std::uint32_t, MacAddress> link_macs_;  // of this host's interfaces, as last heard
   std::uint64_t revalidate_before_ = 0;  // the queued one makes anew what was begun before this Epoch::all
   bool closed_ = false;
   bool device_gone_ = false;
-  Counts counts_;
+  AhStats counts_;  // events only; what is there now is counted when asked for
   std::string last_release_error_;
   std::int64_t next_aged_scan_ns_ = kNever;
   std::int64_t next_retry_ns_ = kNever;
+  std::int64_t next_due_ns_ = kNever;
   std::condition_variable room_;  // something was destroyed, or the directory closes
 
   mutable std::mutex senders_mutex_;
@@ -221,6 +282,9 @@ class Core : public std::enable_shared_from_this<Core> {
   rdma::EventWatcher::Ticket watch_ = 0;
   std::shared_ptr<ReportServer> report_server_;  // null: not shown
   ReportServer::Ticket shown_ = 0;
+  std::shared_ptr<NetworkWatcher> network_;
+  NetworkWatcher::Ticket network_watch_ = 0;
+  Announcer announcer_;
   WorkPool pool_;
   std::thread keeper_;
 };

@@ -1,10 +1,12 @@
 // What the application asks of a Core: nothing here calls the device.
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "ah/core.h"
+#include "rdma/verbs_error.h"
 #include "verbena/grh.h"
 
 namespace verbena::ah {
@@ -29,8 +31,8 @@ Core::Asked Core::ask(const Destination& destination) {
     ++counts_.misses;
     return {.ready = nullptr, .attempt = binding->attempt};
   }
-  if (binding != nullptr && binding->failures > 0) {
-    if (const std::int64_t now = now_ns(); now < binding->retry_at_ns) {
+  if (binding != nullptr && binding->trouble) {
+    if (const std::int64_t now = now_ns(); now < binding->trouble->retry_at_ns) {
       ++counts_.negative_hits;
       return refuse(still_failing(*binding, now));
     }
@@ -39,19 +41,20 @@ Core::Asked Core::ask(const Destination& destination) {
   if (binding == nullptr) binding = make_binding(key);
   if (binding == nullptr) {
     ++counts_.refused;
-    return refuse({ErrorCode::kExhausted, 0,
-                   fmt::format("the address directory of {} knows {} destinations, all in use or being created; let go "
-                               "of handles, or raise max_entries (now {})",
-                               name_, table_.size(), max_entries_)});
+    return refuse(
+        {ErrorCode::kExhausted, 0,
+         fmt::format("the address directory of {} knows {} destinations, all in use or being created, and has "
+                     "{} bytes; let go of handles, or raise max_entries (now {}) or the memory of the tenant",
+                     name_, table_.size(), account_->memory(), max_entries_)});
   }
-  start_attempt(*binding, binding->failures == 0 ? Lane::kFirst : Lane::kLater);
+  start_attempt(*binding, binding->trouble ? Lane::kLater : Lane::kFirst, AhCause::kNone);
   return {.ready = nullptr, .attempt = binding->attempt};
 }
 
 Error Core::still_failing(const Binding& binding, std::int64_t now) const {
-  Error error = *binding.last_error;
-  error.message += fmt::format(" (failed {} time(s); tried again in {} ms at the earliest)", binding.failures,
-                               (binding.retry_at_ns - now) / 1'000'000);
+  Error error = binding.trouble->error;
+  error.message += fmt::format(" (failed {} time(s); tried again in {} ms at the earliest)", binding.trouble->failures,
+                               (binding.trouble->retry_at_ns - now) / 1'000'000);
   return error;
 }
 
@@ -60,12 +63,17 @@ Binding* Core::make_binding(const DestinationKey& key) {
     trim_negative();
     if (table_.size() >= 2 * max_entries_ + options_.max_negative) return nullptr;
   }
+  if (!account_->charge_memory(kDestinationBytes)) {
+    reclaim(1, kNever, AhCause::kPressure);  // makes room for the next who asks
+    return nullptr;
+  }
   auto* binding = new Binding(key);
   table_.insert(binding);
   return binding;
 }
 
-void Core::start_attempt(Binding& binding, Lane lane) {
+void Core::start_attempt(Binding& binding, Lane lane, AhCause cause) {
+  binding.cause = cause;
   if (binding.attempt) {
     binding.again = true;
     return;
@@ -88,6 +96,22 @@ Result<AhHandle> Core::settle(const Attempt& attempt, Deadline deadline) {
   }
   if (!*outcome) return tl::make_unexpected(outcome->error());
   return adopt(*attempt.binding());
+}
+
+// The attempt is finished under mutex_: what it calls then only puts the callback into the announcer's line.
+Status Core::on_ready(const std::shared_ptr<Attempt>& attempt, std::function<void(Result<AhHandle>)> callback) {
+  try {
+    announcer_.prepare();
+  } catch (const std::system_error& error) {
+    return rdma::verbs_failure("thread", "of the callbacks", error.code().value());
+  }
+  attempt->when_done([self = shared_from_this(), attempt, call = std::move(callback)]() mutable {
+    Core& core = *self;
+    core.announcer_.call([self = std::move(self), attempt = std::move(attempt), call = std::move(call)] {
+      call(self->settle(*attempt, Deadline::at({})));
+    });
+  });
+  return {};
 }
 
 Result<AhHandle> Core::acquire(const Destination& destination, Deadline deadline) {
@@ -138,7 +162,7 @@ Result<AhLease> Core::lease(Binding& binding) {
     if (closed_ || device_gone_) return tl::make_unexpected(unavailable());
     return failure(ErrorCode::kUnavailable,
                    fmt::format("destination {} has no address now{}{}", in_words(destination_of(binding.key)),
-                               binding.last_error ? ": " : "", binding.last_error ? binding.last_error->message : ""));
+                               binding.trouble ? ": " : "", binding.trouble ? binding.trouble->error.message : ""));
   }
   entry->leases.fetch_add(1, std::memory_order_relaxed);
   return AhLease(shared_from_this(), entry);
@@ -154,8 +178,16 @@ Result<AhSender> Core::make_sender() {
     const Lock lock(mutex_);
     if (closed_ || device_gone_) return tl::make_unexpected(unavailable());
   }
-  auto queue = std::make_shared<SendQueue>(table_, max_entries_, facts_.port, light_);
+  const std::size_t bytes = max_entries_ * sizeof(std::uint64_t);
+  if (!account_->charge_memory(bytes)) {
+    return failure(
+        ErrorCode::kExhausted,
+        fmt::format("a sender of {} takes {} bytes, which is more than the tenant may have beside the {} that "
+                    "it has; lower max_entries, or raise max_memory",
+                    name_, bytes, account_->memory()));
+  }
   const Lock lock(senders_mutex_);
+  auto queue = std::make_shared<SendQueue>(table_, max_entries_, facts_.port, light_.load(std::memory_order_relaxed));
   senders_.push_back(queue);
   return AhSender(shared_from_this(), std::move(queue));
 }
@@ -168,6 +200,7 @@ void Core::retire_sender(const std::shared_ptr<SendQueue>& queue) {
   past_misses_ += queue->misses;
   past_misused_ += queue->misused;
   senders_.erase(std::remove(senders_.begin(), senders_.end(), queue), senders_.end());
+  account_->release_memory(max_entries_ * sizeof(std::uint64_t));
 }
 
 namespace {
@@ -183,6 +216,29 @@ std::uint8_t reply_traffic_class(std::uint8_t received) {
 }  // namespace
 
 Result<Destination> Core::reply_to(const ibv_wc& completion, std::span<const std::byte, 40> grh) {
+  {
+    const Lock lock(mutex_);
+    if (closed_ || device_gone_) return tl::make_unexpected(unavailable());
+  }
+  if ((completion.wc_flags & IBV_WC_GRH) == 0) return reply_from(completion, grh, {});
+  const Result<GidEntries> table = gids_.entries();
+  if (!table) return tl::make_unexpected(table.error());
+  return reply_from(completion, grh, **table);
+}
+
+// The generation first: what is put in doubt during the read is read again.
+void Core::refresh_own(SendQueue& queue) noexcept {
+  queue.own_as_of = own_generation();
+  {
+    const Lock lock(mutex_);
+    if (closed_ || device_gone_) return queue.own.reset();
+  }
+  const Result<GidEntries> table = gids_.entries();
+  queue.own = table ? *table : nullptr;
+}
+
+Result<Destination> Core::reply_from(const ibv_wc& completion, std::span<const std::byte, 40> grh,
+                                     const std::vector<GidEntry>& own) const {
   if (completion.status != IBV_WC_SUCCESS) {
     return failure(ErrorCode::kInvalidArgument,
                    fmt::format("the completion failed (status {}): it tells no sender", int{completion.status}));
@@ -200,10 +256,8 @@ Result<Destination> Core::reply_to(const ibv_wc& completion, std::span<const std
     return failure(ErrorCode::kInvalidArgument,
                    "the completion has no IBV_WC_GRH: on this port the sender is told by the GRH alone");
   }
-  const Result<GidEntries> table = gids_.entries();
-  if (!table) return tl::make_unexpected(table.error());
-  const auto is_own = [&](const Gid& gid) {
-    return std::any_of((*table)->begin(), (*table)->end(),
+  const auto is_own = [this, &own](const Gid& gid) {
+    return std::any_of(own.begin(), own.end(),
                        [&](const GidEntry& entry) { return entry.port == facts_.port && entry.gid == gid; });
   };
   const Result<GrhView> view = parse_grh(grh, completion.byte_len, is_own);

@@ -55,14 +55,36 @@ void Core::run_attempt(Binding& binding, bool may_look_again) {
     fail(binding, resolved.error());
     return;
   }
-  Entry* entry = reserve(binding, std::move(*resolved));
+  learn_link(resolved->hop.netdev);
+  // Before and after: what differs changed while the device resolved it.
+  const Neighbour before = ask_neighbour(resolved->hop);
+  Entry* entry = reserve(binding, std::move(*resolved), before);
   if (entry == nullptr) return;
-  if (const int error = create_address(binding, *entry); error != 0) {
-    on_refused(binding, *entry, error, may_look_again);
+  if (const Status made = create_address(binding, *entry); !made) {
+    on_refused(binding, *entry, made.error(), may_look_again);
   } else {
-    on_created(binding, *entry, begun);
+    on_created(binding, *entry, begun, ask_neighbour(entry->hop));
   }
 }
+
+Core::Neighbour Core::ask_neighbour(const NextHop& hop) const {
+  if (!options_.neighbours || hop.address.is_zero() || hop.netdev == 0) return {};
+  const Result<std::optional<MacAddress>> answer = options_.neighbours(hop.address, hop.netdev);
+  if (!answer) return {};
+  return {.known = true, .mac = *answer};
+}
+
+namespace {
+
+// Why an entry is not what would be made now; kNone where it is.
+AhCause difference(const Entry& there, const Resolved& now, bool mac_known, const std::optional<MacAddress>& mac) {
+  if (there.source.index != now.source.index) return AhCause::kGid;
+  if (there.hop.address != now.hop.address || there.hop.netdev != now.hop.netdev) return AhCause::kRoute;
+  if (mac_known && mac && there.hop.mac_known && there.hop.mac != mac) return AhCause::kNeighbour;
+  return AhCause::kNone;
+}
+
+}  // namespace
 
 Result<Resolved> Core::resolve_now(const DestinationKey& key) {
   const Result<GidEntries> table = gids_.entries();
@@ -70,7 +92,7 @@ Result<Resolved> Core::resolve_now(const DestinationKey& key) {
   return resolve(destination_of(key), facts_, **table, options_.routes);
 }
 
-Entry* Core::reserve(Binding& binding, Resolved&& resolved) {
+Entry* Core::reserve(Binding& binding, Resolved&& resolved, const Neighbour& neighbour) {
   for (;;) {
     {
       const Lock lock(mutex_);
@@ -84,16 +106,18 @@ Entry* Core::reserve(Binding& binding, Resolved&& resolved) {
           there.waiters.push_back(&binding);
           return nullptr;
         }
-        if (there.source.index == resolved.source.index) {
+        const AhCause differs = difference(there, resolved, neighbour.known, neighbour.mac);
+        if (differs == AhCause::kNone) {
+          if (binding.entry.load(std::memory_order_relaxed) == &there) ++counts_.rechecked;
           publish(binding, there);
           conclude(binding, std::nullopt);
           return nullptr;
         }
-        refresh(there);  // its GID has moved: nobody new may share it
+        refresh(there, differs);  // nobody new may share it
       }
-      if (!free_slots_.empty()) return new_entry(std::move(resolved));
+      if (!free_slots_.empty()) return new_entry(std::move(resolved), neighbour);
     }
-    if (!make_room([this] { return !free_slots_.empty(); }, binding)) {
+    if (!make_room([this] { return !free_slots_.empty(); }, binding, {.of_device = false, .of_budget = true})) {
       const Lock lock(mutex_);
       ++counts_.refused;
       fail(binding, {ErrorCode::kExhausted, 0,
@@ -104,7 +128,7 @@ Entry* Core::reserve(Binding& binding, Resolved&& resolved) {
   }
 }
 
-Entry* Core::new_entry(Resolved&& resolved) {
+Entry* Core::new_entry(Resolved&& resolved, const Neighbour& neighbour) {
   auto* entry = new Entry;
   entry->slot = free_slots_.back();
   free_slots_.pop_back();
@@ -114,29 +138,67 @@ Entry* Core::new_entry(Resolved&& resolved) {
   entry->source = resolved.source;
   entry->attributes = resolved.attributes;
   entry->explanation = std::move(resolved.explanation);
+  entry->hop = resolved.hop;
+  if (neighbour.mac) entry->hop.mac = neighbour.mac;
+  hop_tags_[entry->slot] = hop_tag(entry->hop.address);
   entries_.emplace(entry->key, entry);
   return entry;
 }
 
-int Core::create_address(Binding& binding, Entry& entry) {
+Status Core::create_address(Binding& binding, Entry& entry) {
   for (;;) {
+    if (!wait_for_rate()) return tl::make_unexpected(unavailable());
+    Grant grant = arbiter_->take(*account_);
+    if (grant != Grant::kGranted) {
+      const Shortage shortage{.of_device = false, .of_budget = grant == Grant::kBudget};
+      const auto granted = [&] { return (grant = arbiter_->take(*account_)) == Grant::kGranted; };
+      if (!make_room(granted, binding, shortage)) {
+        return failure(ErrorCode::kExhausted, no_room_in_words(grant == Grant::kBudget), ENOMEM);
+      }
+    }
     ibv_ah_attr attributes = entry.attributes;
+    const std::uint64_t released = arbiter_->released();
     const std::int64_t begun = now_ns();
     entry.address = ibv_create_ah(domain_, &attributes);
     const int error = entry.address != nullptr ? 0 : (errno != 0 ? errno : EIO);
     const std::int64_t took = now_ns() - begun;
-    std::uint64_t destroyed = 0;
-    {
+    if (error == 0) {
       const Lock lock(mutex_);
-      if (error == 0) {
-        ++counts_.created;
-        ++counts_.creation_us[bucket_of(took)];
-        return 0;
-      }
-      destroyed = counts_.destroyed;
+      ++counts_.created;
+      ++counts_.creation_us[bucket_of(took)];
+      return {};
     }
-    if (!is_full(error)) return error;
-    if (!make_room([&] { return counts_.destroyed != destroyed; }, binding)) return error;
+    arbiter_->give_back(*account_, 1);
+    const bool room =
+        is_full(error) && make_room([&] { return arbiter_->released() > released + 1; }, binding, {.of_device = true});
+    if (!room) {
+      return tl::make_unexpected(
+          rdma::verbs_error("ibv_create_ah", fmt::format("on {} port {} {}", device_, facts_.port, entry.explanation),
+                            error, advice_for_create(error)));
+    }
+  }
+}
+
+std::string Core::no_room_in_words(bool budget) const {
+  if (budget) {
+    return fmt::format("all {} address handles that {} may have are in use; let go of handles, or raise max_handles",
+                       account_->limits().max_handles, account_->name());
+  }
+  return fmt::format(
+      "{} has {} of the device's address handles, its share is {}, and nobody has an idle one; let go of "
+      "handles",
+      account_->name(), arbiter_->used(*account_), arbiter_->share());
+}
+
+// A creation rate paces this tenant's creators and nobody else's. False where the directory closes.
+bool Core::wait_for_rate() {
+  for (bool first = true;; first = false) {
+    const std::int64_t wait = account_->take_creation(now_ns());
+    if (wait == 0) return true;
+    Lock lock(mutex_);
+    if (first) ++counts_.paced;
+    if (closed_) return false;
+    room_.wait_for(lock, std::chrono::nanoseconds(wait));
   }
 }
 
@@ -146,11 +208,17 @@ std::vector<Binding*> Core::take_claimants(Binding& binding, Entry& entry) {
   return claimants;
 }
 
-void Core::on_created(Binding& binding, Entry& entry, Epoch begun) {
+void Core::on_created(Binding& binding, Entry& entry, Epoch begun, const Neighbour& neighbour) {
   const Lock lock(mutex_);
   entry.state = EntryState::kReady;
   entry.created_ns = entry.active_ns = now_ns();
   entry.begun_all = begun.all;
+  keep_within_age(entry);
+  if (neighbour.known) {
+    entry.hop.mac_moved = entry.hop.mac_moved || (entry.hop.mac && neighbour.mac && entry.hop.mac != neighbour.mac);
+    entry.hop.mac_known = true;
+    if (neighbour.mac) entry.hop.mac = neighbour.mac;
+  }
   const bool in_doubt = begun.any != epoch_.any;
   for (Binding* claimant : take_claimants(binding, entry)) {
     if (closed_ || device_gone_) {
@@ -165,14 +233,27 @@ void Core::on_created(Binding& binding, Entry& entry, Epoch begun) {
     entry.stale = true;
     detach(entry);
   }
+  if (entry.hop.mac_moved && entry.state == EntryState::kReady) refresh(entry, AhCause::kNeighbour);
   if (entry.first_binding == nullptr && entry.state == EntryState::kReady) retire(entry);
   // The look at each source passed this one over, since it was not ready.
-  if (in_doubt) queue_revalidate();
+  if (in_doubt) queue_revalidate(AhCause::kNone);
 }
 
-void Core::on_refused(Binding& binding, Entry& entry, int error, bool may_look_again) {
-  if (may_look_again && may_be_stale_table(error)) {
-    gids_.invalidate();
+// Up to an eighth more, by the slot, so that those made at one moment are not made anew at one.
+void Core::keep_within_age(Entry& entry) {
+  const std::int64_t age = options_.max_age.count();
+  if (age <= 0) return;
+  constexpr std::int64_t kSpread = 1024;
+  const std::int64_t spread = static_cast<std::int64_t>(entry.slot * 0x9e3779b1U % kSpread);
+  entry.due_ns = entry.created_ns + age + age / 8 * spread / kSpread;
+  if (entry.due_ns >= next_due_ns_) return;
+  next_due_ns_ = entry.due_ns;
+  poke_keeper();
+}
+
+void Core::on_refused(Binding& binding, Entry& entry, const Error& error, bool may_look_again) {
+  if (may_look_again && may_be_stale_table(error.system_errno)) {
+    doubt_own();
     std::vector<Binding*> claimants;
     {
       const Lock lock(mutex_);
@@ -185,19 +266,18 @@ void Core::on_refused(Binding& binding, Entry& entry, int error, bool may_look_a
     run_attempt(binding, false);
     return;
   }
-  const Error described =
-      rdma::verbs_error("ibv_create_ah", fmt::format("on {} port {} {}", device_, facts_.port, entry.explanation),
-                        error, advice_for_create(error));
   const Lock lock(mutex_);
-  if (is_full(error)) ++counts_.refused;
+  if (error.code == ErrorCode::kExhausted) ++counts_.refused;
   const std::vector<Binding*> claimants = take_claimants(binding, entry);
+  const Gid next_hop = entry.hop.address;
   discard(entry);
-  for (Binding* claimant : claimants) fail(*claimant, described);
+  for (Binding* claimant : claimants) fail(*claimant, error, next_hop);
 }
 
 void Core::discard(Entry& entry) {
   detach(entry);
   by_slot_[entry.slot] = nullptr;
+  hop_tags_[entry.slot] = 0;
   free_slots_.push_back(entry.slot);
   delete &entry;
 }
@@ -209,6 +289,7 @@ void Core::publish(Binding& binding, Entry& entry) {
   // from the old to the new: no sender finds nothing in between.
   binding.entry.store(&entry, std::memory_order_release);
   if (old != nullptr) {
+    if (!old->stale) count_stale(binding.cause);
     leave(binding, *old);
     ++counts_.replaced;
   }
@@ -216,43 +297,53 @@ void Core::publish(Binding& binding, Entry& entry) {
   entry.first_binding = &binding;
   entry.active_ns = now_ns();
   ++binding.generation;
+  announce(old != nullptr ? AhEvent::Kind::kReplaced : AhEvent::Kind::kReady, binding, binding.cause);
 }
 
-void Core::fail(Binding& binding, Error error) {
+void Core::fail(Binding& binding, Error error, const Gid& next_hop) {
   ++counts_.failed;
+  announce(AhEvent::Kind::kFailed, binding, binding.cause, &error);
   const Entry* entry = binding.entry.load(std::memory_order_relaxed);
-  if (entry != nullptr && entry->source_gone) unlink(binding);
-  const bool was_negative = binding.failures > 0;
-  if (!was_negative) ++unwell_;
-  ++binding.failures;
-  // Full is no fault of the destination: it may be asked for again at once. The keeper, which nobody asked, waits.
+  if (entry != nullptr && entry->source_gone) {
+    unlink(binding);
+    announce(AhEvent::Kind::kGone, binding, binding.cause);
+  }
   const std::int64_t now = now_ns();
-  binding.unasked_at_ns = now + back_off_ns(binding);
-  binding.retry_at_ns = error.code == ErrorCode::kExhausted ? now : binding.unasked_at_ns;
-  binding.last_error = std::make_unique<Error>(error);
+  if (!binding.trouble) {
+    ++unwell_;
+    binding.trouble = std::make_unique<Trouble>();
+    binding.trouble->since_ns = now;
+  }
+  Trouble& trouble = *binding.trouble;
+  ++trouble.failures;
+  trouble.next_hop = next_hop;
+  // Full is no fault of the destination: it may be asked for again at once. The keeper, which nobody asked, waits.
+  trouble.unasked_at_ns = now + back_off_ns(binding);
+  trouble.retry_at_ns = error.code == ErrorCode::kExhausted ? now : trouble.unasked_at_ns;
+  trouble.error = error;
   conclude(binding, std::move(error));
   poke_keeper();
 }
 
 void Core::conclude(Binding& binding, std::optional<Error> error) {
-  if (!error && binding.failures > 0) {
-    binding.failures = 0;
-    binding.last_error.reset();
+  if (!error && binding.trouble) {
+    binding.trouble.reset();
     --unwell_;
+    announce(AhEvent::Kind::kRecovered, binding, binding.cause);
   }
   const std::shared_ptr<Attempt> attempt = std::exchange(binding.attempt, nullptr);
   attempt->finish(std::move(error));
   const bool again = std::exchange(binding.again, false);
-  if (again && !closed_ && !device_gone_) start_attempt(binding, Lane::kLater);
+  if (again && !closed_ && !device_gone_) start_attempt(binding, Lane::kLater, binding.cause);
   if (unwell_ > options_.max_negative) trim_negative();
 }
 
 // Doubled with each failure; up to an eighth more, by the key, so that many do not try at one moment.
 std::int64_t Core::back_off_ns(const Binding& binding) const {
   std::int64_t span = options_.first_back_off.count();
-  for (std::uint32_t i = 1; i < binding.failures && span < options_.max_back_off.count(); ++i) span *= 2;
+  for (std::uint32_t i = 1; i < binding.trouble->failures && span < options_.max_back_off.count(); ++i) span *= 2;
   span = std::min(span, options_.max_back_off.count());
-  const std::uint64_t spread = hash_of(binding.key, binding.failures) % 1024;
+  const std::uint64_t spread = hash_of(binding.key, binding.trouble->failures) % 1024;
   return span + span / 8 * static_cast<std::int64_t>(spread) / 1024;
 }
 

@@ -1,5 +1,6 @@
 // What puts addresses in doubt, and what is then done: what is still right stays, the rest is replaced while it serves.
 #include <algorithm>
+#include <utility>
 
 #include "ah/core.h"
 
@@ -14,55 +15,109 @@ enum class Doubt {
   kDevice,  // the device is gone
 };
 
-// An event without a port concerns the device.
-Doubt doubt_of(ibv_event_type type, LinkLayer link_layer) {
+struct Reading {
+  Doubt doubt = Doubt::kNone;
+  AhCause cause = AhCause::kNone;
+};
+
+Reading reading_of(ibv_event_type type, LinkLayer link_layer) {
+  const Doubt fabric = link_layer == LinkLayer::kInfiniBand ? Doubt::kAll : Doubt::kTable;
   switch (type) {
     case IBV_EVENT_GID_CHANGE:
+      return {Doubt::kTable, AhCause::kGid};
     case IBV_EVENT_PORT_ERR:
+      return {Doubt::kTable, AhCause::kPort};
     case IBV_EVENT_PKEY_CHANGE:
-      return Doubt::kTable;
+      return {Doubt::kTable, AhCause::kPkey};
     case IBV_EVENT_LID_CHANGE:
+      return {fabric, AhCause::kLid};
     case IBV_EVENT_SM_CHANGE:
+      return {fabric, AhCause::kSubnetManager};
     case IBV_EVENT_CLIENT_REREGISTER:
-      return link_layer == LinkLayer::kInfiniBand ? Doubt::kAll : Doubt::kTable;
+      return {fabric, AhCause::kReregister};
     case IBV_EVENT_PORT_ACTIVE:
-      return Doubt::kAll;
+      return {Doubt::kAll, AhCause::kPort};
     case IBV_EVENT_DEVICE_FATAL:
-      return Doubt::kDevice;
+      return {Doubt::kDevice, AhCause::kDevice};
     default:
-      return Doubt::kNone;
+      return {};
   }
 }
 
+// An event without a port concerns the device.
 bool has_port(ibv_event_type type) {
   return type != IBV_EVENT_DEVICE_FATAL;
+}
+
+// Where a cause is counted beside the sum; nullptr where nowhere.
+std::uint64_t AhStats::*stale_count_of(AhCause cause) {
+  switch (cause) {
+    case AhCause::kGid:
+      return &AhStats::stale_gid;
+    case AhCause::kLid:
+      return &AhStats::stale_lid;
+    case AhCause::kPort:
+      return &AhStats::stale_port;
+    case AhCause::kPkey:
+      return &AhStats::stale_pkey;
+    case AhCause::kSubnetManager:
+      return &AhStats::stale_subnet_manager;
+    case AhCause::kReregister:
+      return &AhStats::stale_reregister;
+    case AhCause::kNeighbour:
+      return &AhStats::stale_neighbour;
+    case AhCause::kAddress:
+      return &AhStats::stale_address;
+    case AhCause::kRoute:
+      return &AhStats::stale_route;
+    case AhCause::kLink:
+      return &AhStats::stale_link;
+    case AhCause::kNoticesLost:
+      return &AhStats::stale_notices_lost;
+    case AhCause::kAge:
+      return &AhStats::stale_age;
+    case AhCause::kNone:  // an attempt that nothing but a request began found it changed: its GID table was old
+      return &AhStats::stale_gid;
+    case AhCause::kDevice:
+    case AhCause::kIdle:
+    case AhCause::kPressure:
+    case AhCause::kShare:
+      return nullptr;
+  }
+  return nullptr;
 }
 
 }  // namespace
 
 void Core::on_async_event(const ibv_async_event& event) {
-  const Doubt what = doubt_of(event.event_type, facts_.link_layer);
-  if (what == Doubt::kNone) return;
+  const Reading reading = reading_of(event.event_type, facts_.link_layer);
+  if (reading.doubt == Doubt::kNone) return;
   if (has_port(event.event_type) && event.element.port_num != facts_.port) return;
-  if (what == Doubt::kDevice) {
+  if (reading.doubt == Doubt::kDevice) {
     give_up_device();
   } else {
-    doubt(what == Doubt::kAll);
+    doubt(reading.doubt == Doubt::kAll, reading.cause);
   }
 }
 
-void Core::doubt(bool all) {
-  gids_.invalidate();
+void Core::doubt(bool all, AhCause cause) {
+  doubt_own();
   const Lock lock(mutex_);
   ++epoch_.any;
   if (all) {
     ++epoch_.all;
     revalidate_before_ = epoch_.all;
   }
-  queue_revalidate();
+  queue_revalidate(cause);
 }
 
-void Core::queue_revalidate() {
+void Core::doubt_own() {
+  gids_.invalidate();
+  own_generation_.fetch_add(1, std::memory_order_release);
+}
+
+void Core::queue_revalidate(AhCause cause) {
+  if (cause != AhCause::kNone) revalidate_cause_ = cause;
   if (revalidate_queued_ || closed_) return;
   revalidate_queued_ = true;
   pool_.submit(Lane::kFirst, [this] { revalidate(); });
@@ -71,10 +126,12 @@ void Core::queue_revalidate() {
 // Run by the pool: reads the table, which is a call into the device.
 void Core::revalidate() {
   std::uint64_t before = 0;
+  AhCause cause = AhCause::kNone;
   {
     const Lock lock(mutex_);
     revalidate_queued_ = false;
     before = std::exchange(revalidate_before_, 0);
+    cause = revalidate_cause_;
   }
   const Result<GidEntries> table = gids_.entries();
   const Lock lock(mutex_);
@@ -91,55 +148,80 @@ void Core::revalidate() {
     }
     if (!table) present = true;  // nothing is known: try to make it anew, and keep it until then
     entry->source_gone = !present;
-    if (entry->begun_all < before || !in_place) refresh(*entry);
+    if (!in_place) {
+      refresh(*entry, AhCause::kGid);
+    } else if (entry->begun_all < before) {
+      refresh(*entry, cause);
+    }
   }
-  forgive_failed();
+  forgive_failed([](const Binding&) { return true; });
 }
 
-// What has no address may be asked for again at once; what somebody holds is tried now.
-void Core::forgive_failed() {
-  table_.for_each([this](Binding& binding) {
-    if (binding.entry.load(std::memory_order_relaxed) != nullptr || binding.failures == 0) return;
-    binding.retry_at_ns = 0;
-    if (binding.handles.load(std::memory_order_relaxed) != 0) start_attempt(binding, Lane::kLater);
+// What failed may be asked for again at once, and what is wanted is tried now. Not what found no room: nothing that
+// happened outside made any.
+void Core::forgive_failed(const std::function<bool(const Binding&)>& concerned) {
+  if (unwell_ == 0 || closed_ || device_gone_) return;
+  const std::int64_t now = now_ns();
+  table_.for_each([&](Binding& binding) {
+    if (!binding.trouble || binding.trouble->error.code == ErrorCode::kExhausted || !concerned(binding)) return;
+    binding.trouble->retry_at_ns = 0;
+    if (is_wanted(binding, now)) start_attempt(binding, Lane::kLater, binding.cause);
   });
 }
 
+void Core::count_stale(AhCause cause) {
+  ++counts_.stale;
+  if (std::uint64_t AhStats::*const count = stale_count_of(cause); count != nullptr) ++(counts_.*count);
+}
+
 // The replacement is made first; the entry serves until then.
-void Core::refresh(Entry& entry) {
-  if (!entry.stale) ++counts_.stale;
+void Core::refresh(Entry& entry, AhCause cause) {
+  const bool news = !entry.stale;
+  if (news) count_stale(cause);
   entry.stale = true;
   detach(entry);
   if (closed_ || device_gone_) return;
   for (Binding* binding = entry.first_binding; binding != nullptr; binding = binding->next_sharing) {
-    start_attempt(*binding, Lane::kLater);
+    if (news) announce(AhEvent::Kind::kStale, *binding, cause);
+    start_attempt(*binding, Lane::kLater, cause);
+  }
+}
+
+void Core::recheck(Entry& entry, AhCause cause) {
+  if (closed_ || device_gone_) return;
+  for (Binding* binding = entry.first_binding; binding != nullptr; binding = binding->next_sharing) {
+    start_attempt(*binding, Lane::kLater, cause);
   }
 }
 
 void Core::give_up_device() {
   const Lock lock(mutex_);
-  device_gone_ = true;
-  table_.for_each([this](Binding& binding) { unlink(binding); });
+  if (std::exchange(device_gone_, true)) return;
+  table_.for_each([this](Binding& binding) {
+    const bool served = binding.entry.load(std::memory_order_relaxed) != nullptr;
+    unlink(binding);
+    if (served) announce(AhEvent::Kind::kGone, binding, AhCause::kDevice);
+  });
 }
 
-void Core::on_network_change(const NetworkChange& change) {
-  if (change.kind == NetworkChange::Kind::kAddress || change.kind == NetworkChange::Kind::kLink) {
-    gids_.invalidate();
-  }
-  const Lock lock(mutex_);
-  ++epoch_.any;
-  if (change.kind != NetworkChange::Kind::kAddress) ++epoch_.all;
-  if (change.kind == NetworkChange::Kind::kAddress) {
-    queue_revalidate();
-    return;
-  }
-  for (Entry* entry : by_slot_) {
-    if (entry == nullptr || entry->state != EntryState::kReady) continue;
-    const bool concerned = change.concerns(entry->key.destination) &&
-                           (change.netdev == 0 || entry->source.netdev == 0 || change.netdev == entry->source.netdev);
-    if (concerned) refresh(*entry);
-  }
-  if (!closed_ && !device_gone_) forgive_failed();
+Announcer::Ticket Core::subscribe(AhSubscriber subscriber) {
+  return announcer_.subscribe(std::move(subscriber));
+}
+
+void Core::unsubscribe(Announcer::Ticket ticket) {
+  announcer_.unsubscribe(ticket);
+}
+
+void Core::announce(AhEvent::Kind kind, const Binding& binding, AhCause cause, const Error* error) {
+  if (!announcer_.has_subscribers()) return;
+  AhEvent event;
+  event.kind = kind;
+  event.cause = cause;
+  event.destination = destination_of(binding.key);
+  event.generation = binding.generation == 0 ? 0 : binding.generation - 1;
+  if (error != nullptr) event.error = error->message;
+  event.when = Deadline::Clock::now();
+  announcer_.announce(std::move(event));
 }
 
 }  // namespace verbena::ah

@@ -73,12 +73,13 @@ std::int64_t Core::tick() {
     const Lock lock(mutex_);
     const std::int64_t now = now_ns();
     reclaim_aged(now);
+    refresh_aged(now);
     retry_failed(now);
   }
   sweep();
   const Lock lock(mutex_);
   if (!retired_.empty()) return 0;
-  const std::int64_t next = std::min(next_aged_scan_ns_, next_retry_ns_);
+  const std::int64_t next = std::min({next_aged_scan_ns_, next_retry_ns_, next_due_ns_});
   return next == kNever ? kNever : std::max(next - now_ns(), kShortest_ns);
 }
 
@@ -89,40 +90,64 @@ void Core::reclaim_aged(std::int64_t now) {
     return;
   }
   if (next_aged_scan_ns_ != kNever && now < next_aged_scan_ns_) return;
-  counts_.reclaimed_idle += reclaim(max_entries_, now - age);
+  counts_.reclaimed_idle += reclaim(max_entries_, now - age, AhCause::kIdle);
   next_aged_scan_ns_ = now + age / 4;
 }
 
-// What somebody holds, or what still serves with a stale address, is tried again without being asked.
+void Core::refresh_aged(std::int64_t now) {
+  if (now < next_due_ns_) return;
+  next_due_ns_ = kNever;
+  for (Entry* entry : by_slot_) {
+    if (entry == nullptr || entry->state != EntryState::kReady || entry->due_ns == kNever) continue;
+    if (entry->due_ns <= now) {
+      entry->due_ns = kNever;  // its replacement has a due time of its own
+      refresh(*entry, AhCause::kAge);
+    } else {
+      next_due_ns_ = std::min(next_due_ns_, entry->due_ns);
+    }
+  }
+}
+
+// Somebody holds it, or it still serves with a stale address, or it lost the address it had; the last for as long as an
+// unused destination is kept.
+bool Core::is_wanted(const Binding& binding, std::int64_t now) const {
+  if (binding.handles.load(std::memory_order_relaxed) != 0) return true;
+  if (binding.entry.load(std::memory_order_relaxed) != nullptr) return true;
+  const std::int64_t age = options_.idle_age.count();
+  return binding.generation != 0 && binding.trouble && (age <= 0 || now - binding.trouble->since_ns < age);
+}
+
 void Core::retry_failed(std::int64_t now) {
   next_retry_ns_ = kNever;
   if (closed_ || device_gone_ || unwell_ == 0) return;
   table_.for_each([&](Binding& binding) {
-    if (binding.failures == 0 || binding.attempt) return;
-    const bool wanted = binding.handles.load(std::memory_order_relaxed) != 0 ||
-                        binding.entry.load(std::memory_order_relaxed) != nullptr;
-    if (!wanted) return;
-    if (binding.unasked_at_ns <= now) {
-      start_attempt(binding, Lane::kLater);
+    if (!binding.trouble || binding.attempt || !is_wanted(binding, now)) return;
+    if (binding.trouble->unasked_at_ns <= now) {
+      start_attempt(binding, Lane::kLater, binding.cause);
     } else {
-      next_retry_ns_ = std::min(next_retry_ns_, binding.unasked_at_ns);
+      next_retry_ns_ = std::min(next_retry_ns_, binding.trouble->unasked_at_ns);
     }
   });
 }
 
 AhLeftover Core::close(Deadline deadline) {
   std::shared_ptr<rdma::EventWatcher> watcher;
+  std::shared_ptr<NetworkWatcher> network;
   {
     const Lock lock(mutex_);
     closed_ = true;
     watcher = std::exchange(watcher_, nullptr);
+    network = std::exchange(network_, nullptr);
     table_.for_each([this](Binding& binding) {
       if (binding.attempt) binding.attempt->finish(unavailable());
       unlink(binding);
     });
   }
+  room_.notify_all();
   if (watcher) watcher->unsubscribe(watch_);
   watcher.reset();
+  if (network) network->unsubscribe(network_watch_);
+  network.reset();
   pool_.stop();
   pool_.wait_idle(deadline);
   for (;;) {
@@ -146,6 +171,12 @@ AhLeftover Core::leftover() {
   return left;
 }
 
+void Core::let_go_of_domain() {
+  const std::lock_guard sweeping(sweep_mutex_);
+  const Lock lock(mutex_);
+  if (closed_ && free_slots_.size() == max_entries_) domain_keeper_.reset();
+}
+
 void Core::shut_down() {
   if (report_server_) report_server_->remove(shown_);
   report_server_.reset();
@@ -157,7 +188,9 @@ void Core::shut_down() {
   }
   keeper_wake_.notify_one();
   if (keeper_.joinable()) keeper_.join();
+  announcer_.stop();
   sweep();
+  arbiter_->leave(this);
   const AhLeftover left = leftover();
   if (!left.rows.empty()) {
     detail::report_release_failure({ErrorCode::kBusy, 0, leftover_in_words(left, name_)});

@@ -88,13 +88,14 @@ std::vector<Entry*> Core::idle_entries(std::int64_t idle_since) {
   return entries;
 }
 
-std::size_t Core::reclaim(std::size_t most, std::int64_t idle_since) {
+std::size_t Core::reclaim(std::size_t most, std::int64_t idle_since, AhCause cause) {
   note_activity(now_ns());
   std::vector<Entry*> entries = idle_entries(idle_since);
   if (entries.size() > most) entries.resize(most);
   for (Entry* entry : entries) {
     while (Binding* binding = entry->first_binding) {
       unlink(*binding);
+      announce(AhEvent::Kind::kEvicted, *binding, cause);
       forget(*binding);
     }
   }
@@ -128,7 +129,7 @@ void Core::retire(Entry& entry) {
 }
 
 void Core::forget(Binding& binding) {
-  if (binding.failures > 0) --unwell_;
+  if (binding.trouble) --unwell_;
   table_.erase(&binding);
   forgotten_.push_back(&binding);
 }
@@ -138,23 +139,27 @@ void Core::trim_negative() {
   std::vector<Binding*> negative;
   table_.for_each([&](Binding& binding) {
     const bool ready = binding.entry.load(std::memory_order_relaxed) != nullptr;
-    if (!ready && binding.failures > 0 && is_unheld(binding)) negative.push_back(&binding);
+    if (!ready && binding.trouble && is_unheld(binding)) negative.push_back(&binding);
   });
   std::sort(negative.begin(), negative.end(),
-            [](const Binding* a, const Binding* b) { return a->retry_at_ns < b->retry_at_ns; });
+            [](const Binding* a, const Binding* b) { return a->trouble->retry_at_ns < b->trouble->retry_at_ns; });
   for (std::size_t i = 0; i < (negative.size() + 1) / 2; ++i) forget(*negative[i]);
   if (!negative.empty()) poke_keeper();
 }
 
-bool Core::make_room(const std::function<bool()>& enough, Binding& for_whom) {
+// Who is over its share gives first: this one itself, or another.
+bool Core::make_room(const std::function<bool()>& enough, Binding& for_whom, Shortage shortage) {
   const Deadline deadline = Deadline::in(kRoomPatience);
+  const std::size_t batch = std::clamp<std::size_t>(max_entries_ / kBatchShare, 1, kBatchMost);
   for (bool first = true;; first = false) {
+    const bool others_gave =
+        !shortage.of_budget && arbiter_->make_others_give(*account_, batch, shortage.of_device) != 0;
     {
       const Lock lock(mutex_);
       if (enough()) return true;
       if (closed_) return false;
-      const std::size_t batch = std::clamp<std::size_t>(max_entries_ / kBatchShare, 1, kBatchMost);
-      const std::size_t reclaimed = reclaim(batch, kNever);
+      if (others_gave && !deadline.passed()) continue;
+      const std::size_t reclaimed = reclaim(batch, kNever, AhCause::kPressure);
       counts_.reclaimed_pressure += reclaimed;
       // Nothing idle, and what is wanted would replace something stale: that one must go first.
       const Entry* own = for_whom.entry.load(std::memory_order_relaxed);
@@ -168,9 +173,34 @@ bool Core::make_room(const std::function<bool()>& enough, Binding& for_whom) {
   }
 }
 
+// Senders that only keep the compiler in order cannot be fenced from here any more. From now on they fence themselves.
+// One that is reading with the old setting has its store still in its own processor at worst, for nanoseconds: the wait
+// is a million times that.
+void Core::make_senders_fence() {
+  constexpr auto kStoresDrain = std::chrono::milliseconds(20);
+  {
+    const Lock lock(senders_mutex_);
+    light_.store(false, std::memory_order_relaxed);
+    for (const std::shared_ptr<SendQueue>& queue : senders_) queue->light.store(false, std::memory_order_relaxed);
+  }
+  std::this_thread::sleep_for(kStoresDrain);
+  heavy_fence(false);
+}
+
+std::size_t Core::give_idle(std::size_t most) {
+  std::size_t unlinked = 0;
+  {
+    const Lock lock(mutex_);
+    if (closed_ || device_gone_) return 0;
+    unlinked = reclaim(most, kNever, AhCause::kShare);
+    counts_.reclaimed_share += unlinked;
+  }
+  return unlinked != 0 ? sweep() : 0;
+}
+
 void Core::grace() {
+  if (!heavy_fence(light_.load(std::memory_order_relaxed))) make_senders_fence();
   const std::vector<std::shared_ptr<SendQueue>> queues = senders();
-  heavy_fence(light_);
   for (const std::shared_ptr<SendQueue>& queue : queues) queue->wait_outside();
 }
 
@@ -188,6 +218,7 @@ std::size_t Core::sweep() {
   }
   const bool graced = std::all_of(retired.begin(), retired.end(), [](const Entry* entry) { return entry->graced; });
   if (!graced || !forgotten.empty() || !arrays.empty()) grace();
+  account_->release_memory(forgotten.size() * kDestinationBytes);
   for (const Binding* binding : forgotten) delete binding;
   std::vector<Entry*> destroyed;
   std::vector<Entry*> kept;
@@ -203,11 +234,13 @@ std::size_t Core::sweep() {
       destroyed.push_back(entry);
     }
   }
+  if (!destroyed.empty()) arbiter_->give_back(*account_, destroyed.size());
   const Lock lock(mutex_);
   sweeping_ = 0;
   retired_.insert(retired_.end(), kept.begin(), kept.end());
   for (Entry* entry : destroyed) {
     by_slot_[entry->slot] = nullptr;
+    hop_tags_[entry->slot] = 0;
     free_slots_.push_back(entry->slot);
     delete entry;
   }

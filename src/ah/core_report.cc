@@ -11,7 +11,7 @@ Result<EffectiveAddress> Core::effective(const Binding& binding) {
   if (entry == nullptr) {
     return failure(ErrorCode::kUnavailable, "destination " + in_words(destination_of(binding.key)) +
                                                 " has no address now" +
-                                                (binding.last_error ? ": " + binding.last_error->message : ""));
+                                                (binding.trouble ? ": " + binding.trouble->error.message : ""));
   }
   return EffectiveAddress{.destination = destination_of(binding.key),
                           .source = entry->source,
@@ -22,27 +22,15 @@ Result<EffectiveAddress> Core::effective(const Binding& binding) {
 }
 
 AhStats Core::stats() {
-  AhStats stats;
   const Lock lock(mutex_);
-  stats.hits = counts_.hits;
-  stats.misses = counts_.misses;
-  stats.negative_hits = counts_.negative_hits;
-  stats.created = counts_.created;
-  stats.failed = counts_.failed;
-  stats.destroyed = counts_.destroyed;
-  stats.replaced = counts_.replaced;
-  stats.stale = counts_.stale;
-  stats.reclaimed_idle = counts_.reclaimed_idle;
-  stats.reclaimed_pressure = counts_.reclaimed_pressure;
-  stats.refused = counts_.refused;
-  stats.creation_us = counts_.creation_us;
+  AhStats stats = counts_;
   stats.live = counts_.created - counts_.destroyed;
   stats.retired = retired_.size() + sweeping_;
   table_.for_each([&](const Binding& binding) {
     const bool ready = binding.entry.load(std::memory_order_relaxed) != nullptr;
     stats.ready += ready ? 1U : 0U;
     stats.pending += binding.attempt && !ready ? 1U : 0U;
-    stats.negative += !ready && !binding.attempt && binding.failures > 0 ? 1U : 0U;
+    stats.negative += !ready && !binding.attempt && binding.trouble ? 1U : 0U;
     stats.handles += binding.handles.load(std::memory_order_relaxed);
   });
   for (const Entry* entry : by_slot_) {
@@ -78,8 +66,10 @@ AhRow Core::row_of(const Binding& binding, std::int64_t now) const {
   if (entry != nullptr) row = row_of(*entry, now);
   row.destination = destination_of(binding.key);
   row.handles = binding.handles.load(std::memory_order_relaxed);
-  row.failures = binding.failures;
-  if (binding.last_error) row.last_error = binding.last_error->message;
+  if (binding.trouble) {
+    row.failures = binding.trouble->failures;
+    row.last_error = binding.trouble->error.message;
+  }
   if (entry != nullptr) {
     row.state = entry->stale ? AhState::kRefreshing : AhState::kReady;
   } else {

@@ -20,16 +20,21 @@ bool has_membarrier() noexcept {
   return there;
 }
 
-void heavy_fence(bool with_membarrier) noexcept {
+bool heavy_fence(bool with_membarrier) noexcept {
   if (with_membarrier) {
     // The senders have only compiler barriers: a fence here would order nothing of theirs. The call may fail for want
-    // of memory, the slow one not for that; until one succeeds nothing may be freed.
-    while (!membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) && !membarrier(MEMBARRIER_CMD_GLOBAL)) ::sched_yield();
-    return;
+    // of memory for a moment, the slow one not for that.
+    constexpr int kTries = 100;
+    for (int i = 0; i < kTries; ++i) {
+      if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) || membarrier(MEMBARRIER_CMD_GLOBAL)) return true;
+      ::sched_yield();
+    }
+    return false;
   }
 #if !defined(__SANITIZE_THREAD__)
   std::atomic_thread_fence(std::memory_order_seq_cst);
 #endif
+  return true;
 }
 
 }  // namespace verbena::ah

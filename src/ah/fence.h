@@ -33,7 +33,8 @@ inline void light_fence(bool membarrier) noexcept {
 }
 
 // The other side, between its store and its loads: after it, each sender has either seen the store, or its own store to
-// `activity` is visible here. Where the kernel refuses for a moment, it tries until it does not.
-void heavy_fence(bool membarrier) noexcept;
+// `activity` is visible here. False where the kernel refuses, now that it has agreed before (a filter of system calls,
+// for one): then senders must begin to fence themselves, see Core::grace().
+bool heavy_fence(bool membarrier) noexcept;
 
 }  // namespace verbena::ah

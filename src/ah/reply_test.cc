@@ -66,6 +66,43 @@ TEST_F(Reply, ManyRepliesAreOneCreation) {
   EXPECT_EQ(creations(), 1U);
 }
 
+TEST_F(Reply, ASenderAnswersWithoutAskingTheDevice) {
+  AhDirectory directory = make_directory();
+  AhSender sender = std::move(*directory.make_sender());
+  EXPECT_EQ(sender.next_reply(received(), from_peer(1)), nullptr);
+  ASSERT_TRUE(directory.acquire(*directory.reply_to(received(), from_peer(1)), soon()));
+  const std::uint64_t reads = table_reads();
+  for (std::uint8_t hops = 1; hops < 100; ++hops) {
+    ASSERT_NE(sender.next_reply(received(), from_peer(1, 0x68, hops)), nullptr);
+    sender.completed(1);
+  }
+  EXPECT_EQ(table_reads(), reads);
+  EXPECT_EQ(creations(), 1U);
+  Bytes nonsense;
+  nonsense.fill(std::byte{0});
+  EXPECT_EQ(sender.next_reply(received(), nonsense), nullptr);
+  EXPECT_EQ(AhSender().next_reply(received(), from_peer(1)), nullptr);
+}
+
+TEST_F(Reply, ASenderFollowsWhenTheAddressesOfThePortChange) {
+  AhDirectoryOptions fed = options();
+  fed.watch_async_events = false;
+  AhDirectory directory = make_directory(fed);
+  AhSender sender = std::move(*directory.make_sender());
+  ASSERT_TRUE(directory.acquire(*directory.reply_to(received(), from_peer(1)), soon()));
+  ASSERT_NE(sender.next_reply(received(), from_peer(1)), nullptr);
+  EXPECT_EQ(sender.next_reply(received(), from_peer(9)), nullptr);  // not from an address of this port
+  std::vector<GidPlace> gids = usual_gids();
+  gids.push_back({ipv4(9), IBV_GID_TYPE_ROCE_V2, kNetdev});
+  set_gids("fake0", 1, gids);
+  directory.on_network_change({.kind = NetworkChange::Kind::kAddress, .netdev = kNetdev, .address = ipv4(9)});
+  const Destination reply = *directory.reply_to(received(), from_peer(9));
+  EXPECT_EQ(reply.source, ipv4(9));
+  ASSERT_TRUE(directory.acquire(reply, soon()));
+  EXPECT_NE(sender.next_reply(received(), from_peer(9)), nullptr);
+  sender.drained();
+}
+
 TEST_F(Reply, CongestionMarksAreNotEchoed) {
   AhDirectory directory = make_directory();
   EXPECT_EQ(directory.reply_to(received(), from_peer(1, 0x68 | 3))->traffic_class, 0x68 | 2);

@@ -20,6 +20,7 @@
 #include "ah/binding.h"
 #include "ah/fence.h"
 #include "ah/lookup_table.h"
+#include "verbena/gid_table.h"
 
 namespace verbena::ah {
 
@@ -38,9 +39,13 @@ struct alignas(64) SendQueue {
   std::atomic<std::uint64_t> misses{0};
   std::atomic<std::uint64_t> misused{0};
 
+  // Owner: the addresses of the device as of that generation, for replies.
+  GidEntries own;
+  std::uint64_t own_as_of = 0;
+
   const LookupTable& table;
   const std::uint8_t port;
-  const bool light;  // membarrier is there
+  std::atomic<bool> light;  // membarrier is there; falls once, where the kernel takes it away
   const std::unique_ptr<std::atomic<std::uint64_t>[]> stamps;
 
   ibv_ah* next(const DestinationKey& key) noexcept {
@@ -80,7 +85,7 @@ struct alignas(64) SendQueue {
 
   void enter() noexcept {
     activity.store(activity.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    light_fence(light);
+    light_fence(light.load(std::memory_order_relaxed));
   }
 
   // Release: partner of the acquire loads in wait_outside(), so that the stamp is seen.

@@ -45,6 +45,7 @@ void send_at_random(AhDirectory& directory, QueuePair& pair, std::uint32_t seed,
       sender.completed(complete_sends(pair.get(), kWindow));
       const Result<AhHandle> handle = directory.acquire(destination, soon());
       if (handle) address = sender.next(*handle);
+      EXPECT_TRUE(handle || handle.error().code != ErrorCode::kTimedOut) << handle.error().message;
     }
     if (address == nullptr) {
       ++tally.refused;

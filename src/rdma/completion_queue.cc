@@ -55,7 +55,7 @@ struct CompletionQueue::Events {
   }
 
   static Result<CompletionQueue> create(const Context& context, int depth, ibv_comp_channel* channel,
-                                        std::vector<Keeper> parents) {
+                                        std::vector<Keeper> parents, const std::source_location& place) {
     if (!context) return failure(ErrorCode::kInvalidArgument, "a completion queue needs an open device");
     auto events = std::make_shared<Events>();
     events->channel = channel;
@@ -71,17 +71,19 @@ struct CompletionQueue::Events {
     parents.push_back(events);
     auto object = std::make_shared<VerbsObject<ibv_cq>>(queue, release, "ibv_destroy_cq",
                                                         "completion queue on " + context.name(), std::move(parents));
+    object->note_alive(place, nullptr);
     return CompletionQueue(std::move(object), std::move(events));
   }
 };
 
-Result<CompletionQueue> CompletionQueue::create(const Context& context, int depth) {
-  return Events::create(context, depth, nullptr, {context.keeper()});
+Result<CompletionQueue> CompletionQueue::create(const Context& context, int depth, std::source_location place) {
+  return Events::create(context, depth, nullptr, {context.keeper()}, place);
 }
 
-Result<CompletionQueue> CompletionQueue::create(const Context& context, int depth, const CompletionChannel& channel) {
+Result<CompletionQueue> CompletionQueue::create(const Context& context, int depth, const CompletionChannel& channel,
+                                                std::source_location place) {
   if (!channel) return failure(ErrorCode::kInvalidArgument, "a completion queue with events needs an open channel");
-  return Events::create(context, depth, channel.get(), {context.keeper(), channel.keeper()});
+  return Events::create(context, depth, channel.get(), {context.keeper(), channel.keeper()}, place);
 }
 
 Result<std::size_t> CompletionQueue::poll(std::span<ibv_wc> out) noexcept {

@@ -29,7 +29,8 @@ std::shared_ptr<std::byte[]> allocate_pages(std::size_t bytes) {
 
 }  // namespace
 
-Result<MemoryRegion> MemoryRegion::create(const ProtectionDomain& domain, std::span<std::byte> memory, int access) {
+Result<MemoryRegion> MemoryRegion::create(const ProtectionDomain& domain, std::span<std::byte> memory, int access,
+                                          std::source_location place) {
   if (!domain) return failure(ErrorCode::kInvalidArgument, "a memory region needs a protection domain");
   ibv_mr* region = ibv_reg_mr(domain.get(), memory.data(), memory.size(), access);
   if (region == nullptr) {
@@ -42,13 +43,15 @@ Result<MemoryRegion> MemoryRegion::create(const ProtectionDomain& domain, std::s
     return rdma::verbs_failure("ibv_reg_mr", fmt::format("of {} bytes with access {:#x}", memory.size(), access), code,
                                advice);
   }
-  return MemoryRegion(std::make_shared<VerbsObject<ibv_mr>>(region, ibv_dereg_mr, "ibv_dereg_mr",
-                                                            fmt::format("memory region of {} bytes", memory.size()),
-                                                            std::vector<Keeper>{domain.keeper()}));
+  auto object = std::make_shared<VerbsObject<ibv_mr>>(region, ibv_dereg_mr, "ibv_dereg_mr",
+                                                      fmt::format("memory region of {} bytes", memory.size()),
+                                                      std::vector<Keeper>{domain.keeper()});
+  object->note_alive(place, domain.get());
+  return MemoryRegion(std::move(object));
 }
 
 Result<DatagramBuffers> DatagramBuffers::create(const ProtectionDomain& domain, std::size_t slots,
-                                                std::size_t payload_bytes) {
+                                                std::size_t payload_bytes, std::source_location place) {
   DatagramBuffers buffers;
   buffers.slots_ = slots;
   buffers.payload_bytes_ = payload_bytes;
@@ -59,7 +62,8 @@ Result<DatagramBuffers> DatagramBuffers::create(const ProtectionDomain& domain, 
     return failure(ErrorCode::kExhausted, fmt::format("no memory for {} datagrams of {} bytes", slots, payload_bytes),
                    ENOMEM);
   }
-  Result<MemoryRegion> region = MemoryRegion::create(domain, {buffers.memory_.get(), bytes});
+  Result<MemoryRegion> region =
+      MemoryRegion::create(domain, {buffers.memory_.get(), bytes}, IBV_ACCESS_LOCAL_WRITE, place);
   if (!region) return tl::make_unexpected(region.error());
   buffers.region_ = std::move(*region);
   return buffers;

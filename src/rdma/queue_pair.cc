@@ -50,7 +50,8 @@ Status bring_to_send(ibv_qp* pair, const UdOptions& options) {
 }  // namespace
 
 Result<QueuePair> QueuePair::create_ud(const ProtectionDomain& domain, const CompletionQueue& send_queue,
-                                       const CompletionQueue& receive_queue, const UdOptions& options) {
+                                       const CompletionQueue& receive_queue, const UdOptions& options,
+                                       std::source_location place) {
   if (!domain || !send_queue || !receive_queue) {
     return failure(ErrorCode::kInvalidArgument, "a queue pair needs a protection domain and two completion queues");
   }
@@ -75,6 +76,9 @@ Result<QueuePair> QueuePair::create_ud(const ProtectionDomain& domain, const Com
   auto object = std::make_shared<VerbsObject<ibv_qp>>(
       pair, ibv_destroy_qp, "ibv_destroy_qp", fmt::format("queue pair {:#x}", pair->qp_num),
       std::vector<Keeper>{domain.keeper(), send_queue.keeper(), receive_queue.keeper()});
+  object->note_alive(place, domain.get());
+  detail::note_used_by(send_queue.keeper().get(), domain.get());
+  detail::note_used_by(receive_queue.keeper().get(), domain.get());
   if (Status status = bring_to_send(pair, options); !status) return tl::make_unexpected(status.error());
   return QueuePair(std::move(object), initial.cap.max_inline_data);
 }

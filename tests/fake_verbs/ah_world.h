@@ -86,6 +86,8 @@ class AhWorld : public ::testing::Test {
     options.first_back_off = std::chrono::hours(1);  // a test that wants a retry says so
     options.max_back_off = std::chrono::hours(1);
     options.close_grace = std::chrono::milliseconds(10);
+    options.watch_network = false;
+    options.neighbours = {};
     return options;
   }
 

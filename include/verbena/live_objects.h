@@ -1,0 +1,39 @@
+// The verbs objects that this process made through Verbena and has not released, each with the place that made it.
+#pragma once
+
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include <infiniband/verbs.h>
+
+#include "verbena/export.h"
+
+namespace verbena {
+
+struct LiveObject {
+  std::string what;            // "queue pair 0x11"
+  std::source_location place;  // the call that made it
+};
+
+// Those of a protection domain: memory regions and queue pairs, and the completion queues that its queue pairs use or
+// used. Not what was made without Verbena.
+// Thread-safety: any thread.
+VERBENA_API std::vector<LiveObject> live_objects(const ibv_pd* domain);
+
+// "queue pair 0x11 (made at src/main.cc:17, in run)"
+VERBENA_API std::string in_words(const LiveObject& object);
+
+namespace detail {
+
+// `object` is the owner of the verbs object, as keeper() gives it. Of `domain` where it is not null.
+VERBENA_API void note_alive(const void* object, std::string what, const std::source_location& place,
+                            const ibv_pd* domain);
+// From now on it counts as one of `domain`, unless it is one of another already.
+VERBENA_API void note_used_by(const void* object, const ibv_pd* domain);
+// Ignored where it is not known.
+VERBENA_API void note_gone(const void* object) noexcept;
+
+}  // namespace detail
+
+}  // namespace verbena

@@ -1,0 +1,133 @@
+#include "ah/arbiter.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+namespace verbena::ah {
+
+namespace {
+
+constexpr std::size_t kReservedPart = 4;  // of a share: kept for an account that does not use it
+
+struct Registry {
+  std::mutex mutex;
+  std::map<ibv_context*, std::weak_ptr<Arbiter>> arbiters;  // guarded by mutex
+};
+
+Registry& registry() {
+  static Registry* const instance = new Registry;
+  return *instance;
+}
+
+}  // namespace
+
+bool Account::charge_memory(std::size_t bytes) noexcept {
+  const std::size_t before = memory_.fetch_add(bytes, std::memory_order_relaxed);
+  if (limits_.max_memory == 0 || before + bytes <= limits_.max_memory) return true;
+  memory_.fetch_sub(bytes, std::memory_order_relaxed);
+  return false;
+}
+
+std::int64_t Account::take_creation(std::int64_t now) {
+  const std::lock_guard lock(mutex_);
+  return bucket_.take(now);
+}
+
+std::shared_ptr<Arbiter> Arbiter::of(ibv_context* context, std::size_t capacity) {
+  const std::lock_guard lock(registry().mutex);
+  std::weak_ptr<Arbiter>& place = registry().arbiters[context];
+  std::shared_ptr<Arbiter> arbiter = place.lock();
+  if (!arbiter) place = arbiter = std::make_shared<Arbiter>(capacity);
+  return arbiter;
+}
+
+Arbiter::Arbiter(std::size_t capacity)
+    : capacity_(capacity != 0 ? capacity : std::numeric_limits<std::size_t>::max() / 2) {}
+
+void Arbiter::join(const std::shared_ptr<Account>& account, const void* who, Give give) {
+  const std::lock_guard lock(mutex_);
+  members_.push_back({account, who, std::move(give)});
+  if (account->members_++ == 0) ++accounts_;
+}
+
+// An account stays while its handles are on the device: what it could not give back is still its own.
+void Arbiter::leave(const void* who) {
+  const std::lock_guard lock(mutex_);
+  const auto at =
+      std::find_if(members_.begin(), members_.end(), [&](const Member& member) { return member.who == who; });
+  if (at == members_.end()) return;
+  if (--at->account->members_ == 0) --accounts_;
+  members_.erase(at);
+}
+
+std::size_t Arbiter::share_of(std::size_t capacity) const {
+  return std::max<std::size_t>(1, capacity / std::max<std::size_t>(1, accounts_));
+}
+
+Grant Arbiter::take(Account& account) {
+  const std::lock_guard lock(mutex_);
+  if (account.limits_.max_handles != 0 && account.used_ >= account.limits_.max_handles) return Grant::kBudget;
+  if (used_ >= capacity_) return Grant::kFull;
+  const std::size_t share = share_of(capacity_);
+  if (account.used_ >= share) {
+    const std::size_t kept = share / kReservedPart;
+    std::size_t reserved = 0;
+    std::vector<const Account*> seen{&account};
+    for (const Member& member : members_) {
+      if (std::find(seen.begin(), seen.end(), member.account.get()) != seen.end()) continue;
+      seen.push_back(member.account.get());
+      reserved += kept - std::min(kept, member.account->used_);
+    }
+    if (capacity_ - used_ <= reserved) return Grant::kFull;
+  }
+  ++used_;
+  ++account.used_;
+  return Grant::kGranted;
+}
+
+void Arbiter::give_back(Account& account, std::size_t count) {
+  {
+    const std::lock_guard lock(mutex_);
+    used_ -= count;
+    account.used_ -= count;
+  }
+  released_.fetch_add(count, std::memory_order_release);
+}
+
+std::size_t Arbiter::used(const Account& account) const {
+  const std::lock_guard lock(mutex_);
+  return account.used_;
+}
+
+std::size_t Arbiter::share() const {
+  const std::lock_guard lock(mutex_);
+  return share_of(capacity_);
+}
+
+std::size_t Arbiter::make_others_give(Account& asker, std::size_t most, bool device_full) {
+  std::vector<Give> asked;
+  {
+    const std::lock_guard lock(mutex_);
+    const std::size_t share = share_of(device_full ? std::min(capacity_, used_) : capacity_);
+    const Account* victim = nullptr;
+    for (const Member& member : members_) {
+      const Account* account = member.account.get();
+      if (account == &asker || account->used_ <= share) continue;
+      if (victim == nullptr || account->used_ > victim->used_) victim = account;
+    }
+    if (victim == nullptr || victim->used_ <= asker.used_ + 1) return 0;
+    most = std::min(most, std::min(victim->used_ - share, (victim->used_ - asker.used_ + 1) / 2));
+    for (const Member& member : members_) {
+      if (member.account.get() == victim) asked.push_back(member.give);
+    }
+  }
+  std::size_t given = 0;
+  for (const Give& give : asked) {
+    if (given < most) given += give(most - given);
+  }
+  return given;
+}
+
+}  // namespace verbena::ah

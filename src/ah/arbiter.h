@@ -1,0 +1,103 @@
+// Shares what a device has of address handles between those who use it in this process.
+//
+// An account is a tenant, or a directory without one. Its share is the capacity divided by the accounts there are. What
+// others leave unused an account may use, but for a quarter of each other's share, which is kept for it: so nobody
+// starves behind one who holds on to all. When the device is full, who is furthest over its share gives first, from
+// what is idle; nobody is brought below its share by another.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <infiniband/verbs.h>
+
+#include "ah/token_bucket.h"
+
+namespace verbena::ah {
+
+struct AccountLimits {
+  std::size_t max_handles = 0;  // 0: the device's
+  std::size_t max_memory = 0;   // bytes; 0: no limit
+  std::uint64_t creations_per_second = 0;
+  std::uint64_t creation_burst = 1;
+};
+
+class Account {
+ public:
+  Account(std::string name, const AccountLimits& limits)
+      : name_(std::move(name)), limits_(limits), bucket_(limits.creations_per_second, limits.creation_burst) {}
+
+  const std::string& name() const noexcept { return name_; }
+  const AccountLimits& limits() const noexcept { return limits_; }
+  // False, and nothing charged, where it would be over the limit.
+  bool charge_memory(std::size_t bytes) noexcept;
+  void release_memory(std::size_t bytes) noexcept { memory_.fetch_sub(bytes, std::memory_order_relaxed); }
+  std::size_t memory() const noexcept { return memory_.load(std::memory_order_relaxed); }
+  // 0: go on; else how long to wait before asking again.
+  std::int64_t take_creation(std::int64_t now);
+
+ private:
+  friend class Arbiter;
+
+  const std::string name_;
+  const AccountLimits limits_;
+  std::atomic<std::size_t> memory_{0};
+  std::mutex mutex_;
+  TokenBucket bucket_;    // guarded by mutex_
+  std::size_t used_ = 0;  // guarded by the arbiter's mutex, as is the next
+  std::size_t members_ = 0;
+};
+
+enum class Grant : std::uint8_t { kGranted, kBudget, kFull };
+
+// Thread-safety: any thread. Its mutex is innermost; a member is called without it.
+// Ownership:     shared by the directories of one context.
+// Errors:        none.
+class Arbiter {
+ public:
+  // Gives back idle address handles, up to so many, and returns how many it did. Called by threads of other members.
+  using Give = std::function<std::size_t(std::size_t)>;
+
+  // The one of this context; `capacity` is the device's max_ah, 0 where it names none.
+  static std::shared_ptr<Arbiter> of(ibv_context* context, std::size_t capacity);
+  explicit Arbiter(std::size_t capacity);
+
+  void join(const std::shared_ptr<Account>& account, const void* who, Give give);
+  void leave(const void* who);
+
+  // One more address handle for the account.
+  Grant take(Account& account);
+  void give_back(Account& account, std::size_t count);
+  // How many were given back so far, by all.
+  std::uint64_t released() const noexcept { return released_.load(std::memory_order_acquire); }
+  std::size_t used(const Account& account) const;
+  std::size_t share() const;
+
+  // Asks who is furthest over its share for up to `most`; returns what came. 0 where nobody is more over it than the
+  // asker would be. `device_full`: the device refused although it has more, so what is in use is all there is.
+  std::size_t make_others_give(Account& asker, std::size_t most, bool device_full);
+
+ private:
+  struct Member {
+    std::shared_ptr<Account> account;
+    const void* who;
+    Give give;
+  };
+
+  std::size_t share_of(std::size_t capacity) const;  // Requires: mutex_
+
+  const std::size_t capacity_;
+  std::atomic<std::uint64_t> released_{0};
+  mutable std::mutex mutex_;
+  std::vector<Member> members_;  // guarded by mutex_, as all below
+  std::size_t accounts_ = 0;
+  std::size_t used_ = 0;
+};
+
+}  // namespace verbena::ah

@@ -1,0 +1,196 @@
+// What the network says, and which addresses it concerns.
+//
+//   neighbour  those that leave by this next hop, where the device was told another MAC address. The kernel repeats
+//   what
+//              is known whenever it verifies it: such a notice touches nothing.
+//   route      those whose destination lies in the prefix: resolved anew, made anew where the choice differs
+//   address    those of its family that leave by the interface, likewise
+//   link       those that leave by the interface, likewise; all of them where its own MAC address has changed
+//   lost       all, likewise, with a look at each next hop
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include <net/if.h>
+#include <net/if_arp.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "ah/core.h"
+
+namespace verbena::ah {
+
+namespace {
+
+// The kernel forgets neighbours that it does not use itself. That says nothing about them, but from then on it tells
+// nothing either: the address is made anew, which makes the kernel look again, and not more often than this.
+constexpr std::int64_t kForgottenAge_ns = 30'000'000'000;
+
+// Nothing where there is no such interface in this network namespace.
+std::optional<MacAddress> own_mac(std::uint32_t netdev) {
+  ifreq request{};
+  if (::if_indextoname(netdev, request.ifr_name) == nullptr) return std::nullopt;
+  const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (socket < 0) return std::nullopt;
+  const int code = ::ioctl(socket, SIOCGIFHWADDR, &request);
+  ::close(socket);
+  if (code != 0 || request.ifr_hwaddr.sa_family != ARPHRD_ETHER) return std::nullopt;
+  MacAddress mac;
+  std::memcpy(mac.data(), request.ifr_hwaddr.sa_data, mac.size());
+  return mac;
+}
+
+bool is_same_family(const Gid& a, const Gid& b) {
+  return a.is_ipv4_mapped() == b.is_ipv4_mapped();
+}
+
+bool may_leave_by(const Entry& entry, std::uint32_t netdev) {
+  return netdev == 0 || entry.source.netdev == 0 || entry.source.netdev == netdev;
+}
+
+}  // namespace
+
+void Core::on_network_change(const NetworkChange& change) {
+  using Kind = NetworkChange::Kind;
+  const bool table_concerned = change.kind != Kind::kNeighbour && change.kind != Kind::kRoute;
+  if (table_concerned) doubt_own();
+  const Lock lock(mutex_);
+  if (closed_ || device_gone_) return;
+  // What is being resolved or made is looked at again afterwards. A neighbour is noted in the entry itself: making an
+  // address is what neighbours are asked for.
+  if (change.kind != Kind::kNeighbour) ++epoch_.any;
+  switch (change.kind) {
+    case Kind::kNeighbour:
+      return on_neighbour(change);
+    case Kind::kRoute:
+      return on_route(change);
+    case Kind::kAddress:
+      return on_address(change);
+    case Kind::kLink:
+      return on_link(change);
+    case Kind::kLost:
+      return on_notices_lost();
+  }
+}
+
+void Core::on_neighbour(const NetworkChange& change) {
+  const std::uint32_t tag = change.address ? hop_tag(*change.address) : 0;
+  for (std::size_t slot = 0; slot < hop_tags_.size(); ++slot) {
+    if (hop_tags_[slot] == 0 || (tag != 0 && hop_tags_[slot] != tag)) continue;
+    Entry& entry = *by_slot_[slot];
+    if (!change.address || entry.hop.address == *change.address) on_neighbour(entry, change);
+  }
+  if (!change.mac) return;
+  forgive_failed([&](const Binding& binding) {
+    return !change.address || binding.trouble->next_hop == *change.address ||
+           destination_of(binding.key).gid == *change.address;
+  });
+}
+
+void Core::on_neighbour(Entry& entry, const NetworkChange& change) {
+  NextHop& hop = entry.hop;
+  if (change.netdev != 0 && hop.netdev != 0 && change.netdev != hop.netdev) {
+    // It shows up elsewhere: the route decides whether it has moved.
+    if (change.mac && entry.state == EntryState::kReady) recheck(entry, AhCause::kNeighbour);
+    return;
+  }
+  if (entry.state == EntryState::kCreating) {
+    if (!change.mac) return;  // the creation itself will tell
+    hop.mac_moved = hop.mac_moved || (hop.mac && hop.mac != change.mac);
+    hop.mac = change.mac;
+    hop.mac_known = true;
+    return;
+  }
+  if (entry.state != EntryState::kReady) return;
+  if (entry.stale) {
+    if (change.mac) recheck(entry, AhCause::kNeighbour);  // its replacement may find an answer now
+    return;
+  }
+  if (hop.mac_known && hop.mac == change.mac) return;
+  if (change.removed && !change.mac && change.address) {
+    entry.due_ns = std::min(entry.due_ns, entry.created_ns + kForgottenAge_ns);
+    next_due_ns_ = std::min(next_due_ns_, entry.due_ns);
+    poke_keeper();
+    return;
+  }
+  refresh(entry, AhCause::kNeighbour);
+}
+
+void Core::on_route(const NetworkChange& change) {
+  for (Entry* entry : by_slot_) {
+    if (entry == nullptr || entry->state != EntryState::kReady || !entry->key.global) continue;
+    if (change.concerns(entry->key.destination)) recheck(*entry, AhCause::kRoute);
+  }
+  forgive_failed([&](const Binding& binding) { return change.concerns(destination_of(binding.key).gid); });
+}
+
+void Core::on_address(const NetworkChange& change) {
+  queue_revalidate(AhCause::kAddress);
+  for (Entry* entry : by_slot_) {
+    if (entry == nullptr || entry->state != EntryState::kReady || !may_leave_by(*entry, change.netdev)) continue;
+    if (!change.address || is_same_family(*change.address, entry->source.gid)) recheck(*entry, AhCause::kAddress);
+  }
+}
+
+bool Core::is_own_link_new(std::uint32_t netdev, const MacAddress& mac) {
+  const auto [at, first] = link_macs_.try_emplace(netdev, mac);
+  return !first && std::exchange(at->second, mac) != mac;
+}
+
+void Core::on_link(const NetworkChange& change) {
+  const bool other_mac = change.netdev != 0 && change.mac && is_own_link_new(change.netdev, *change.mac);
+  queue_revalidate(AhCause::kLink);
+  for (Entry* entry : by_slot_) {
+    if (entry == nullptr || entry->state != EntryState::kReady || !may_leave_by(*entry, change.netdev)) continue;
+    if (other_mac) {
+      refresh(*entry, AhCause::kLink);
+    } else {
+      recheck(*entry, AhCause::kLink);
+    }
+  }
+}
+
+// Where neighbours cannot be asked, nothing tells what is still right.
+void Core::on_notices_lost() {
+  if (!options_.neighbours) {
+    ++epoch_.all;
+    revalidate_before_ = epoch_.all;
+  }
+  queue_revalidate(AhCause::kNoticesLost);
+  pool_.submit(Lane::kFirst, [this] { recheck_links(); });
+  if (!options_.neighbours) return;
+  for (Entry* entry : by_slot_) {
+    if (entry != nullptr && entry->state == EntryState::kReady) recheck(*entry, AhCause::kNoticesLost);
+  }
+}
+
+// Run by the pool, without mutex_: this host's own MAC addresses, asked for.
+void Core::recheck_links() {
+  std::vector<std::uint32_t> netdevs;
+  {
+    const Lock lock(mutex_);
+    for (const auto& [netdev, mac] : link_macs_) netdevs.push_back(netdev);
+  }
+  for (const std::uint32_t netdev : netdevs) {
+    const std::optional<MacAddress> mac = own_mac(netdev);
+    if (mac) on_network_change({.kind = NetworkChange::Kind::kLink, .netdev = netdev, .mac = mac});
+  }
+}
+
+// So that the first notice of a link can be compared with something.
+void Core::learn_link(std::uint32_t netdev) {
+  if (netdev == 0) return;
+  {
+    const Lock lock(mutex_);
+    if (link_macs_.count(netdev) != 0) return;
+  }
+  const std::optional<MacAddress> mac = own_mac(netdev);
+  const Lock lock(mutex_);
+  if (mac) link_macs_.try_emplace(netdev, *mac);
+}
+
+}  // namespace verbena::ah

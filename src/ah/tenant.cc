@@ -1,0 +1,136 @@
+#include "verbena/tenant.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "ah/core.h"
+#include "verbena/verbs_object.h"
+
+namespace verbena {
+
+struct Tenant::State {
+  TenantOptions options;
+  std::source_location place;
+  ProtectionDomain domain;
+  std::shared_ptr<ah::Arbiter> arbiter;
+  std::shared_ptr<ah::Account> account;
+  std::mutex mutex;
+  std::vector<std::weak_ptr<ah::Core>> directories;  // guarded by mutex
+  bool closed = false;                               // guarded by mutex
+};
+
+std::string TenantRelease::in_words() const {
+  std::string text =
+      fmt::format("{} director{} closed, {} address handle(s) destroyed, protection domain {}", directories,
+                  directories == 1 ? "y" : "ies", address_handles, domain ? "released" : "kept");
+  for (const AhLeftover& one : left) text += fmt::format("; {} address handle(s) still in use", one.rows.size());
+  for (const LiveObject& object : leaked) text += "; still there: " + verbena::in_words(object);
+  if (!domain && !status) text += "; " + status.error().message;
+  return text;
+}
+
+Result<Tenant> Tenant::create(const Context& context, TenantOptions options, std::source_location place) {
+  Result<ProtectionDomain> domain = ProtectionDomain::create(context);
+  if (!domain) return tl::make_unexpected(domain.error());
+  const Result<ibv_device_attr> device = context.query_device();
+  if (!device) return tl::make_unexpected(device.error());
+  auto state = std::make_unique<State>();
+  if (options.name.empty()) options.name = "a tenant of " + context.name();
+  state->account = std::make_shared<ah::Account>(options.name,
+                                                 ah::AccountLimits{.max_handles = options.max_handles,
+                                                                   .max_memory = options.max_memory,
+                                                                   .creations_per_second = options.creations_per_second,
+                                                                   .creation_burst = options.creation_burst});
+  state->arbiter = ah::Arbiter::of(context.get(), device->max_ah > 0 ? static_cast<std::size_t>(device->max_ah) : 0);
+  state->options = std::move(options);
+  state->place = place;
+  state->domain = std::move(*domain);
+  // A member without directories: its share is kept for it from now on.
+  state->arbiter->join(state->account, state.get(), [](std::size_t) { return std::size_t{0}; });
+  return Tenant(std::move(state));
+}
+
+Tenant::Tenant(std::unique_ptr<State> state) : state_(state.release()) {}
+
+void Tenant::Delete::operator()(State* state) const noexcept {
+  state->arbiter->leave(state);
+  delete state;
+}
+
+Tenant& Tenant::operator=(Tenant&& other) noexcept {
+  Tenant old;
+  old.state_ = std::move(state_);
+  state_ = std::move(other.state_);
+  return *this;
+}
+
+Tenant::~Tenant() {
+  if (!state_) return;
+  const TenantRelease released =
+      close(Deadline::in(std::chrono::duration_cast<Deadline::Clock::duration>(state_->options.close_grace)));
+  if (released.complete()) return;
+  detail::report_release_failure({ErrorCode::kBusy, 0,
+                                  fmt::format("tenant {} (made at {}:{}): {}", state_->options.name,
+                                              state_->place.file_name(), state_->place.line(), released.in_words())});
+}
+
+const std::string& Tenant::name() const {
+  return state_->options.name;
+}
+
+const ProtectionDomain& Tenant::domain() const {
+  return state_->domain;
+}
+
+Result<AhDirectory> Tenant::directory(std::uint8_t port, AhDirectoryOptions options) {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->closed) {
+    return failure(ErrorCode::kUnavailable, fmt::format("tenant {} is closed", state_->options.name));
+  }
+  if (options.name.empty()) options.name = fmt::format("{} port {}", state_->options.name, port);
+  if (state_->options.max_handles != 0) {
+    options.max_entries = std::min(options.max_entries, state_->options.max_handles);
+  }
+  Result<std::shared_ptr<ah::Core>> core =
+      ah::Core::create(state_->domain.get(), state_->domain.keeper(), port, std::move(options), state_->account);
+  if (!core) return tl::make_unexpected(core.error());
+  state_->directories.push_back(*core);
+  return AhDirectory(std::move(*core));
+}
+
+TenantUsage Tenant::usage() const {
+  return {.handles = state_->arbiter->used(*state_->account),
+          .share = state_->arbiter->share(),
+          .memory = state_->account->memory()};
+}
+
+TenantRelease Tenant::close(Deadline deadline) {
+  TenantRelease released;
+  std::vector<std::weak_ptr<ah::Core>> directories;
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->closed = true;
+    directories = state_->directories;
+  }
+  for (const std::weak_ptr<ah::Core>& weak : directories) {
+    const std::shared_ptr<ah::Core> core = weak.lock();
+    if (!core) continue;
+    const std::uint64_t before = core->stats().destroyed;
+    AhLeftover left = core->close(deadline);
+    ++released.directories;
+    released.address_handles += core->stats().destroyed - before;
+    if (left.rows.empty()) core->let_go_of_domain();
+    if (!left.empty()) released.left.push_back(std::move(left));
+  }
+  if (state_->domain) {
+    released.leaked = live_objects(state_->domain.get());
+    released.status = state_->domain.close();
+  }
+  released.domain = !state_->domain;
+  return released;
+}
+
+}  // namespace verbena

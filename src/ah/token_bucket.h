@@ -1,0 +1,35 @@
+// So many in a second, and so many at once. Pure: time is an argument.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace verbena::ah {
+
+// Thread-safety: none.
+class TokenBucket {
+ public:
+  // A rate of 0: without limit. A burst of 0 is taken as 1.
+  TokenBucket(std::uint64_t per_second, std::uint64_t burst)
+      : step_ns_(per_second == 0 ? 0 : std::max<std::int64_t>(1, kSecond_ns / static_cast<std::int64_t>(per_second))),
+        depth_ns_(step_ns_ * static_cast<std::int64_t>(std::max<std::uint64_t>(burst, 1))) {}
+
+  // 0: taken. Else nothing was taken, and the nanoseconds until there will be one.
+  std::int64_t take(std::int64_t now) noexcept {
+    if (step_ns_ == 0) return 0;
+    // The moment at which the bucket would be full again: it moves by a step for each token.
+    const std::int64_t full_at = std::max(full_at_ns_, now) + step_ns_;
+    if (full_at - now > depth_ns_) return full_at - now - depth_ns_;
+    full_at_ns_ = full_at;
+    return 0;
+  }
+
+ private:
+  static constexpr std::int64_t kSecond_ns = 1'000'000'000;
+
+  std::int64_t step_ns_;
+  std::int64_t depth_ns_;
+  std::int64_t full_at_ns_ = 0;
+};
+
+}  // namespace verbena::ah
