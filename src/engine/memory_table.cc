@@ -24,10 +24,6 @@ MemoryTable::MemoryTable(std::uint32_t max_regions, KeySeed seed)
       keys_(seed),
       max_regions_(std::min(max_regions, kMostRegions)) {}
 
-void MemoryTable::set_max_regions(std::uint32_t max) noexcept {
-  max_regions_ = std::min(max, index_count_ / 2);
-}
-
 Result<MemoryKey> MemoryTable::insert(MemoryRegion& region) {
   if (size_ >= max_regions_) return failure(ErrorCode::kExhausted, "all memory regions are in use", ENOMEM);
   while (true) {

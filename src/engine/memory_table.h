@@ -40,8 +40,6 @@ class MemoryTable {
   MemoryRegion* remove(MemoryKey key) noexcept;
 
   std::uint32_t size() const noexcept { return size_; }
-  std::uint32_t max_regions() const noexcept { return max_regions_; }
-  void set_max_regions(std::uint32_t max) noexcept;  // never above the number given at the start
 
   const MemoryRegion* find(MemoryKey key) const noexcept {
     const std::uint32_t index = key.value() >> 8;
@@ -83,7 +81,7 @@ class MemoryTable {
   std::vector<std::atomic<Chunk*>> chunks_;
   std::vector<std::unique_ptr<Chunk>> owned_chunks_;  // the writer's
   KeyStream keys_;                                    // the writer's
-  std::uint32_t max_regions_;
+  const std::uint32_t max_regions_;
   std::uint32_t size_ = 0;
 };
 

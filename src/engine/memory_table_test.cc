@@ -63,15 +63,6 @@ TEST_F(MemoryTableTest, StopsAtItsMaximum) {
   EXPECT_TRUE(table_.insert(region));
 }
 
-TEST_F(MemoryTableTest, MaximumCanBeLoweredButNotRaised) {
-  table_.set_max_regions(1);
-  add(0x1000, 1);
-  MemoryRegion region{&domain_, 0, 1, 0, 0, {}};
-  EXPECT_FALSE(table_.insert(region));
-  table_.set_max_regions(UINT32_MAX);
-  EXPECT_LE(table_.max_regions(), 1U << 23);
-}
-
 TEST_F(MemoryTableTest, KeysFollowTheSeedAndAreSpread) {
   MemoryTable same(1024, kSeed);
   MemoryTable again(1024, kSeed);

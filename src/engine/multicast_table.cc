@@ -49,12 +49,4 @@ bool MulticastTable::is_attached(Qpn qpn) const noexcept {
   });
 }
 
-std::vector<Gid> MulticastTable::groups() const {
-  std::vector<Gid> all;
-  all.reserve(groups_.size());
-  for (const auto& [group, members] : groups_) all.push_back(group);
-  std::sort(all.begin(), all.end());
-  return all;
-}
-
 }  // namespace verbena::engine

@@ -29,8 +29,6 @@ class MulticastTable {
   std::span<const Qpn> members(const Gid& group) const noexcept;
   // Whether destroying the queue pair must fail with EBUSY.
   bool is_attached(Qpn qpn) const noexcept;
-  std::size_t group_count() const noexcept { return groups_.size(); }
-  std::vector<Gid> groups() const;
 
  private:
   std::unordered_map<Gid, std::vector<Qpn>> groups_;

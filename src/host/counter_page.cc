@@ -127,12 +127,6 @@ void CounterBlock::add(std::size_t row, std::uint64_t how_many) noexcept {
   std::atomic_ref<std::uint64_t>(values_[row]).fetch_add(how_many, std::memory_order_relaxed);
 }
 
-void CounterBlock::add_as_only_writer(std::size_t row, std::uint64_t how_many) noexcept {
-  if (row >= values_.size()) return;
-  const std::atomic_ref<std::uint64_t> value(values_[row]);
-  value.store(value.load(std::memory_order_relaxed) + how_many, std::memory_order_relaxed);
-}
-
 void CounterBlock::set(std::size_t row, std::uint64_t value) noexcept {
   if (row >= values_.size()) return;
   std::atomic_ref<std::uint64_t>(values_[row]).store(value, std::memory_order_relaxed);

@@ -42,8 +42,6 @@ class CounterBlock {
   std::size_t size() const noexcept { return values_.size(); }
   // For rows that several threads write. Out-of-range rows are ignored.
   void add(std::size_t row, std::uint64_t how_many = 1) noexcept;
-  // For a row that one thread at a time writes: no locked instruction.
-  void add_as_only_writer(std::size_t row, std::uint64_t how_many = 1) noexcept;
   // For rows that are gauges.
   void set(std::size_t row, std::uint64_t value) noexcept;
   std::uint64_t value(std::size_t row) const noexcept;

@@ -33,7 +33,7 @@ TEST(CounterPage, ReadsBackOwnerRowsAndValues) {
   ASSERT_TRUE(block);
   block->add(3);
   block->add(3, 4);
-  block->add_as_only_writer(4, 9);
+  block->add(4, 9);
   block->set(5, ~std::uint64_t{0});
   block->add(kDropCount);  // no such row
 

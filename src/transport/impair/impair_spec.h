@@ -13,7 +13,7 @@ struct ImpairSpec {
   // Probabilities, 0 to 1, each drawn for each datagram.
   double loss = 0;
   double duplicate = 0;
-  double reorder = 0;  // held back until `reorder_gap` later datagrams passed, or for reorder_hold
+  double reorder = 0;  // held back until some later datagrams have passed, or for a moment
   double corrupt = 0;  // one bit flipped; only datagrams with an ICRC, so that the receiver can tell
   Duration delay{0};
   Duration jitter{0};  // added to the delay, uniform in [0, jitter]
