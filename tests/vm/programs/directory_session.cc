@@ -5,7 +5,7 @@
 // Reads a command a line, answers each with one line of JSON: "ok", "ms" (how long it took), and what it is about;
 // where it failed, "code" and "message". ADDRESS is as parse_gid() reads it.
 //     acquire ADDRESS MS | drop ADDRESS | send ADDRESS QPN TEXT | receive MS | reply TEXT | effective ADDRESS
-//     neighbour ADDRESS | storm ADDRESS THREADS DESTINATIONS | stats | qpn | close
+//     storm ADDRESS THREADS DESTINATIONS | stats | qpn | close
 // A storm: so many threads, each of which asks for so many destinations (flow labels of ADDRESS), all at once.
 #include <algorithm>
 #include <atomic>
@@ -110,10 +110,6 @@ Json Session::act(const std::string& verb, std::istringstream& words) {
 
 Json Session::about_destination(const std::string& verb, const Destination& to, std::istringstream& words) {
   if (verb == "drop") return {{"ok", end_.drop(to)}};
-  if (verb == "neighbour") {
-    end_.directory().on_network_change({.kind = NetworkChange::Kind::kNeighbour, .address = to.gid});
-    return {{"ok", true}};
-  }
   if (verb == "send") {
     std::uint32_t qpn = 0;
     std::string text;
