@@ -18,9 +18,7 @@ def test_top_and_dump_follow_a_running_process(host, user):
     pid = str(client.pid)
 
     def hits():
-        processes = looked_at(host, user, "top", "--once")["processes"]
-        mine = [process for process in processes if str(process["pid"]) == pid]
-        return mine[0]["directories"][0]["counts"]["hits"] if mine else 0
+        return host.directory(client.pid, user=user).get("hits", 0)
 
     eventually(lambda: hits() > 100, 20, "the directory is used")
     before = hits()

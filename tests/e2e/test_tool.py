@@ -6,6 +6,8 @@ import time
 
 import pytest
 
+from harness.process import eventually
+
 
 def ping(server, client, address, *words, user="root", env=None, seconds=60):
     """`verbena ping` between two processes; what the client reports."""
@@ -50,9 +52,10 @@ def test_the_directory_follows_a_source_address_that_goes(hosts, user):
     listener = right.start([], tool=("ping", "--listen", "--once"), user=user)
     right.wait_listening(18519, listener)
     client = left.start([], tool=("ping", right.v4, "--json", "-c", "200", "-i", "20"), user=user)
-    listener.wait_line("client")
+    eventually(lambda: left.directory(client.pid, user=user).get("hits", 0) > 20, 20, "it is under way")
     left.ip("address", "delete", f"{left.v4}/24", "dev", "veth0")
-    report = json.loads(client.finish(40))
+    output = client.finish(40)
+    report = json.loads(output[output.index("{"):])  # behind what the device may have said on stderr
     assert report["received"] > 150, report
     assert report["directory"]["replaced"] + report["directory"]["created"] >= 2, report
 
@@ -72,12 +75,18 @@ def wake_ups(pid):
     return total
 
 
+def sleeps_for_a_second(pid):
+    woken = wake_ups(pid)
+    time.sleep(1)
+    return wake_ups(pid) == woken
+
+
 def test_an_idle_device_uses_no_processor_and_does_not_wake(host, user):
     listener = host.start([], tool=("ping", "--listen"), user=user)
     host.wait_listening(18519, listener)
     host.verbena("ping", host.v4, "-c", "100", "--timeout", "5000", user=user)  # it has worked, and has helpers
     listener.wait_line("client", 20)
-    time.sleep(1)
+    eventually(lambda: sleeps_for_a_second(listener.pid), 20, "what it had begun is done")
     before, woken = processor_ticks(listener.pid), wake_ups(listener.pid)
     time.sleep(3)
     assert processor_ticks(listener.pid) - before <= 1

@@ -8,6 +8,7 @@ Names carry the pid of the test, so that two runs on one machine do not meet.
 
 import ipaddress
 import itertools
+import json
 import os
 import re
 import shlex
@@ -61,6 +62,13 @@ class Host:
     def run(self, argv, seconds=30, status=0, **how):
         """Starts a program, waits for its end, and returns its output."""
         return self.start(argv, **how).finish(seconds, status)
+
+    def directory(self, pid, user="root"):
+        """The counts of the address-handle directory of a process, from outside; empty where it has none (yet)."""
+        for process in json.loads(self.verbena("ah", "top", "--once", "--json", user=user))["processes"]:
+            if process["pid"] == pid and process["directories"]:
+                return process["directories"][0]["counts"]
+        return {}
 
     def verbena(self, *words, seconds=30, status=0, **how):
         """A subcommand of the tool."""
