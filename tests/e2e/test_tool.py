@@ -76,9 +76,10 @@ def wake_ups(pid):
 
 
 def sleeps_for_a_second(pid):
+    """But for the tool itself, which looks once a second whether it is to end."""
     woken = wake_ups(pid)
     time.sleep(1)
-    return wake_ups(pid) == woken
+    return wake_ups(pid) - woken <= 1
 
 
 def test_an_idle_device_uses_no_processor_and_does_not_wake(host, user):
