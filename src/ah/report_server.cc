@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -98,6 +99,12 @@ Status ReportServer::start() {
 }
 
 Status ReportServer::make_page() {
+  // Beyond a limit on file sizes (ulimit -f) the kernel would end the application by a signal.
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < kPageBytes) {
+    errno = EFBIG;
+    return exhausted("memfd");
+  }
   page_fd_ = Descriptor(::memfd_create("verbena-directories", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!page_fd_ || ::ftruncate(page_fd_.get(), kPageBytes) != 0) return exhausted("memfd_create");
   void* memory = ::mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, page_fd_.get(), 0);

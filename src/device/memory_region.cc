@@ -1,6 +1,34 @@
 #include "device/memory_region.h"
 
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include "device/mapped_memory.h"
+
 namespace verbena::device {
+namespace {
+
+// What pinning the pages would find. The memory must stay as it is for as long as the region: nothing is pinned here.
+Status check_memory(const engine::MemoryRegion& region) {
+  if ((region.access & engine::kOnDemand) != 0) {
+    return failure(ErrorCode::kUnsupported,
+                   "on-demand paging is not offered (see ibv_query_device_ex): register the memory without "
+                   "IBV_ACCESS_ON_DEMAND",
+                   EOPNOTSUPP);
+  }
+  const bool writable = (region.access & (engine::kLocalWrite | engine::kRemoteWrite | engine::kRemoteAtomic)) != 0;
+  const int error = check_mapped(region.address, region.length, writable);
+  if (error == 0) return {};
+  return failure(ErrorCode::kInvalidArgument,
+                 fmt::format("memory from {:#x}, {} bytes: {}", region.address, region.length,
+                             error == EINVAL ? "there is not one page of it"
+                             : writable      ? "part of it is not mapped, or is not writable"
+                                             : "part of it is not mapped, or is not readable"),
+                 error);
+}
+
+}  // namespace
 
 Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create(ProtectionDomain& domain, std::uint64_t address,
                                                            std::uint64_t length, std::uint64_t iova,
@@ -12,6 +40,7 @@ Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create(ProtectionDomain& dom
   region.iova = (access & engine::kZeroBased) != 0 ? 0 : iova;
   region.access = access;
   if (auto checked = engine::check_region(region); !checked) return tl::make_unexpected(checked.error());
+  if (auto checked = check_memory(region); !checked) return tl::make_unexpected(checked.error());
   Context& context = domain.context();
   if (auto entered = context.enter(ObjectKind::kMemoryRegion); !entered) return tl::make_unexpected(entered.error());
   std::unique_ptr<MemoryRegion> made(new MemoryRegion(domain, region));

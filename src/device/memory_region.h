@@ -15,7 +15,8 @@ namespace verbena::device {
 class MemoryRegion {
  public:
   // `iova`: what work requests call the first byte. Errors: EINVAL for access flags that contradict each other or are
-  // unknown, and for a region that wraps around; ENOMEM at the limit.
+  // unknown, for a region that wraps around and for one without a page; EFAULT for memory that is not mapped, or not
+  // writable where it is to be written; EOPNOTSUPP for on-demand paging; ENOMEM at the limit.
   static Result<std::unique_ptr<MemoryRegion>> create(ProtectionDomain& domain, std::uint64_t address,
                                                       std::uint64_t length, std::uint64_t iova,
                                                       engine::AccessFlags access);

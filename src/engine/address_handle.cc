@@ -47,6 +47,9 @@ Result<Gid> check_gids(const AddressVector& vector, const PortView& port) {
   if (source.type == GidType::kRoceV1)
     return refuse(index + " is a RoCE v1 entry; use the RoCE v2 entry of the address");
   if (vector.destination.is_zero()) return refuse("destination GID is zero");
+  if (vector.destination == Gid::from_ipv4(0) || vector.destination == Gid::from_ipv4(UINT32_MAX)) {
+    return refuse("destination " + to_string(vector.destination) + " is the address of no port");
+  }
   if (source.gid.is_ipv4_mapped() != vector.destination.is_ipv4_mapped()) {
     return refuse("destination " + to_string(vector.destination) + " is of another address family than " + index +
                   ", which is " + to_string(source.gid));

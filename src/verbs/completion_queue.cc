@@ -53,6 +53,7 @@ struct CqWanted {
   std::int64_t entries;
   void* cq_context;
   ibv_comp_channel* channel;
+  std::int64_t vector;
   bool single_threaded;
 };
 
@@ -68,10 +69,11 @@ void fill(VerbsCq& cq, ibv_context* context, const CqWanted& wanted) noexcept {
   set_polling(cq.base);
 }
 
-// The vector is not looked at: a completion wakes whoever waits on the channel.
+// The vector is checked and changes nothing: a completion wakes whoever waits on the channel.
 VerbsCq* create_cq(ibv_context* context, const CqWanted& wanted) {
   if (!alive(context)) return null_with(device::Context::refuse_child());
   if (wanted.entries <= 0 || wanted.entries > UINT32_MAX) return null_with(EINVAL);
+  if (wanted.vector < 0 || wanted.vector >= context->num_comp_vectors) return null_with(EINVAL);
   if (wanted.channel != nullptr) {
     if (wanted.channel->context != context || wanted.channel->fd != ours(wanted.channel).machine->fd()) {
       return null_with(EINVAL);
@@ -123,7 +125,8 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attributes) n
   }
   const bool single = has_flags && (attributes->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0;
   return contained([&]() -> ibv_cq_ex* {
-    VerbsCq* const cq = create_cq(context, {attributes->cqe, attributes->cq_context, attributes->channel, single});
+    VerbsCq* const cq = create_cq(
+        context, {attributes->cqe, attributes->cq_context, attributes->channel, attributes->comp_vector, single});
     return cq == nullptr ? nullptr : &cq->base;
   });
 }
@@ -141,7 +144,7 @@ VERBENA_EXPORT ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* cq
                                      int vector) {
   if (!is_ours(context)) return real_create_cq.call_or(nullptr, context, entries, cq_context, channel, vector);
   return contained([=]() -> ibv_cq* {
-    VerbsCq* const cq = create_cq(context, {entries, cq_context, channel, false});
+    VerbsCq* const cq = create_cq(context, {entries, cq_context, channel, vector, false});
     return cq == nullptr ? nullptr : cq->plain();
   });
 }

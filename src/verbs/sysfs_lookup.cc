@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "device/device.h"
@@ -60,6 +61,12 @@ int open_empty_slot(int flags) noexcept {
 }
 
 int open_text(const std::string& text, int flags) noexcept {
+  // Beyond a limit on file sizes (ulimit -f) the kernel would end the application by a signal.
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < text.size()) {
+    errno = EFBIG;
+    return -1;
+  }
   const unsigned close_on_exec = (flags & O_CLOEXEC) != 0 ? MFD_CLOEXEC : 0U;
   const int fd = ::memfd_create("verbena-sysfs", close_on_exec | MFD_ALLOW_SEALING);
   if (fd < 0) return -1;

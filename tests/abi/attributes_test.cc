@@ -17,6 +17,16 @@ TEST_F(Attributes, EveryBadAddressIsRefused) {
       {"no port", [](ibv_ah_attr& a) { a.port_num = 0; }},
       {"another port", [](ibv_ah_attr& a) { a.port_num = 2; }},
       {"an empty GID index", [](ibv_ah_attr& a) { a.grh.sgid_index = 200; }},
+      {"the IPv4 address of no host",
+       [](ibv_ah_attr& a) {
+         a.grh.dgid = {};
+         a.grh.dgid.raw[10] = a.grh.dgid.raw[11] = 0xff;
+       }},
+      {"the IPv4 address of all hosts",
+       [](ibv_ah_attr& a) {
+         a.grh.dgid = {};
+         for (int i = 10; i < 16; ++i) a.grh.dgid.raw[i] = 0xff;
+       }},
       {"the zero GID", [](ibv_ah_attr& a) { a.grh.dgid = {}; }},
       {"another family",
        [](ibv_ah_attr& a) {

@@ -1,4 +1,6 @@
 // Making and destroying: what each object is filled with, what keeps it alive, what is refused.
+#include <sys/mman.h>
+
 #include "rig.h"
 
 namespace verbena::abi {
@@ -283,6 +285,47 @@ TEST_F(Objects, CompletionQueuesBeyondTheLimitsAreRefused) {
   EXPECT_EQ(0, ibv_resize_cq(cq_.get(), 128));
   EXPECT_GE(cq_->cqe, 128);
   EXPECT_EQ(EINVAL, ibv_resize_cq(cq_.get(), 0));
+}
+
+TEST_F(Objects, ACompletionVectorIsOneOfTheContexts) {
+  const int count = context_->num_comp_vectors;
+  for (int vector = 0; vector < count; ++vector) {
+    EXPECT_TRUE(Owned<ibv_cq>(ibv_create_cq(context_.get(), 4, nullptr, nullptr, vector))) << vector;
+  }
+  for (const int vector : {-1, count, 1000000}) {
+    errno = 0;
+    EXPECT_EQ(nullptr, ibv_create_cq(context_.get(), 4, nullptr, nullptr, vector)) << vector;
+    EXPECT_EQ(EINVAL, errno) << vector;
+  }
+}
+
+TEST_F(Objects, MemoryIsRegisteredOnlyWhereThereIsSome) {
+  constexpr std::size_t kPage = 4096;
+  void* const memory = ::mmap(nullptr, 3 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(MAP_FAILED, memory);
+  auto* const bytes = static_cast<std::byte*>(memory);
+  ASSERT_EQ(0, ::mprotect(bytes, kPage, PROT_READ));
+  ASSERT_EQ(0, ::munmap(bytes + 2 * kPage, kPage));
+  struct Case {
+    void* address;
+    std::size_t length;
+    int access;
+    int error;
+  };
+  for (const Case& c : {Case{bytes + kPage, kPage, IBV_ACCESS_LOCAL_WRITE, 0}, Case{bytes, 2 * kPage, 0, 0},
+                        Case{bytes, 2 * kPage, IBV_ACCESS_LOCAL_WRITE, EFAULT}, Case{bytes, 3 * kPage, 0, EFAULT},
+                        Case{bytes + kPage, 0, 0, EINVAL}, Case{nullptr, kPage, 0, EFAULT},
+                        Case{bytes + kPage, std::size_t{1} << 60, IBV_ACCESS_LOCAL_WRITE, EFAULT},
+                        Case{bytes + kPage, kPage, IBV_ACCESS_ON_DEMAND, EOPNOTSUPP},
+                        Case{nullptr, SIZE_MAX, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND, EOPNOTSUPP}}) {
+    errno = 0;
+    const Owned<ibv_mr> mr(ibv_reg_mr(pd_.get(), c.address, c.length, c.access));
+    EXPECT_EQ(c.error == 0, mr != nullptr) << c.address << "+" << c.length;
+    if (c.error != 0) {
+      EXPECT_EQ(c.error, errno) << c.address << "+" << c.length;
+    }
+  }
+  ASSERT_EQ(0, ::munmap(memory, 2 * kPage));
 }
 
 }  // namespace

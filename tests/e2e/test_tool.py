@@ -126,3 +126,8 @@ def test_demo_runs_both_ends_and_shows_the_directory(host, user):
     assert each["sent"] > 0 and each["create_ah_calls"] == each["sent"] and each["lost"] == 0, report
     assert managed["sent"] > 0 and managed["create_ah_calls"] == report["destinations"], report
     assert managed["lost"] == 0 and managed["address_cost_ns"] < each["address_cost_ns"], report
+
+
+def test_a_small_limit_on_file_sizes_is_an_error_in_words(host, user):
+    output = host.run(["bash", "-c", f"ulimit -f 1; exec {host.build.tool} run -- ibv_devinfo"], user=user, status=None)
+    assert "File too large" in output, output

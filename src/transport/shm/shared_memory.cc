@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "transport/no_file_size_signal.h"
 #include "transport/system_error.h"
 
 namespace verbena::transport {
@@ -40,6 +41,7 @@ Mapping::~Mapping() {
 Result<SharedMemory> create_shared_memory(const char* name, std::size_t bytes, OthersMay others) {
   Fd fd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return system_failure("Cannot make shared memory");
+  const NoFileSizeSignal guard;
   // Allocated now, because a page that cannot be had later is a SIGBUS.
   if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0 ||
       ::fallocate(fd.get(), 0, 0, static_cast<off_t>(bytes)) != 0) {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "transport/no_cancel.h"
+#include "transport/no_file_size_signal.h"
 #include "transport/system_error.h"
 #include "transport/tap/pcapng.h"
 
@@ -40,6 +41,7 @@ Status begin_file(const Fd& file, const std::string& path) {
 Result<std::unique_ptr<Tap>> Tap::open(const std::string& path, DropCounter& log) {
   Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0644));
   if (!file) return system_failure("Cannot open " + path + " to record packets");
+  const NoFileSizeSignal no_signal;
   ::flock(file.get(), LOCK_EX);  // fails on what cannot be locked; then only one process writes to it
   const auto begun = begin_file(file, path);
   ::flock(file.get(), LOCK_UN);
@@ -55,6 +57,7 @@ void Tap::write(Direction direction, ConstBytes network_header, std::span<const 
       .time_ns = wall_clock_ns, .flags = static_cast<std::uint32_t>(direction), .head = network_header, .parts = parts};
   const auto size = pcapng::write_packet(packet, block);
   const NoCancel guard;
+  const NoFileSizeSignal no_signal;
   if (::write(file_.get(), block.data(), size) == static_cast<ssize_t>(size)) return;
   const int error = errno;
   if (failed_.exchange(true, std::memory_order_relaxed)) return;
