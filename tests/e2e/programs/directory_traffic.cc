@@ -10,9 +10,6 @@
 //     stats                     "stats {...}": the directory's counts and this program's own
 //     quit                      closes everything; "final {...}" with what was left
 // A destination is asked for until there is a handle of it. From then on nothing is done about it but next().
-#include <poll.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -30,6 +27,8 @@
 #include <vector>
 
 #include <nlohmann/json.hpp>
+#include <poll.h>
+#include <unistd.h>
 
 #include "directory/lane.h"
 

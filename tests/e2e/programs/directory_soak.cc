@@ -1,0 +1,319 @@
+// Very many sends over very many peers, with tenants, peers and room that come and go: seeded, bounded, and counted at
+// its end.
+//
+//     directory_soak --sends N --peers N [--seed N] [--own ADDRESS]
+//
+// Peers are paths (flow labels) to this host, which receive, and hosts where nobody listens. Each send
+// is checked against a ledger of what ibv_create_ah made and ibv_destroy_ah took: its address handle must live and lead
+// where it is sent to. Each datagram received must be for the peer it was sent to. Whoever starts this may let
+// addresses come and go meanwhile. Says "running", "at N" now and then with the memory, and "final {...}"; ends with 1
+// where something was wrong.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <mutex>
+#include <random>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <dlfcn.h>
+#include <nlohmann/json.hpp>
+
+#include "directory/lane.h"
+#include "verbena/tenant.h"
+
+namespace verbena::e2e {
+namespace {
+
+using namespace std::chrono_literals;
+using Json = nlohmann::json;
+using on_device::Lane;
+
+// Address handles that are on the device, by what they were made for. In parts, so that a look-up seldom waits.
+class Ledger {
+ public:
+  struct Record {
+    Gid destination;
+    std::uint32_t flow_label = 0;
+  };
+
+  void made(const ibv_ah* address, const ibv_ah_attr& attributes) {
+    Record record;
+    std::memcpy(record.destination.bytes.data(), attributes.grh.dgid.raw, record.destination.bytes.size());
+    record.flow_label = attributes.grh.flow_label;
+    Part& part = part_of(address);
+    const std::lock_guard lock(part.mutex);
+    part.records[address] = record;
+    most_ = std::max<std::uint64_t>(most_.load(), ++alive_);
+  }
+  // Before the device forgets it: from then on its place may be another's.
+  void gone(const ibv_ah* address) {
+    Part& part = part_of(address);
+    const std::lock_guard lock(part.mutex);
+    if (part.records.erase(address) != 0) --alive_;
+  }
+  bool leads_to(const ibv_ah* address, const Destination& to) {
+    Part& part = part_of(address);
+    const std::lock_guard lock(part.mutex);
+    const auto found = part.records.find(address);
+    return found != part.records.end() && found->second.destination == to.gid &&
+           found->second.flow_label == to.flow_label;
+  }
+  std::uint64_t alive() const { return alive_; }
+  std::uint64_t most() const { return most_; }
+
+ private:
+  struct Part {
+    std::mutex mutex;
+    std::unordered_map<const ibv_ah*, Record> records;
+  };
+  Part& part_of(const ibv_ah* address) { return parts_[std::hash<const ibv_ah*>{}(address) / 64 % parts_.size()]; }
+
+  std::array<Part, 64> parts_;
+  std::atomic<std::uint64_t> alive_{0};
+  std::atomic<std::uint64_t> most_{0};
+};
+
+Ledger& ledger() {
+  static Ledger one;
+  return one;
+}
+
+struct Plan {
+  std::uint64_t sends = 100'000;
+  std::uint32_t peers = 1000;
+  std::uint64_t seed = 1;
+  std::string own = "127.0.0.1";
+};
+
+struct Tally {
+  std::uint64_t sent = 0;
+  std::uint64_t to_own = 0;
+  std::uint64_t arrived = 0;
+  std::uint64_t wrong = 0;        // datagrams for another peer than they were sent to
+  std::uint64_t stale = 0;        // sends whose address handle was gone or led elsewhere
+  std::uint64_t refused = 0;      // askings that ended in an error
+  std::uint64_t failed = 0;       // completions that were no success
+  std::uint64_t generations = 0;  // tenants
+  std::uint64_t created = 0;
+  std::uint64_t reclaimed = 0;
+  std::uint64_t replaced = 0;
+};
+
+[[noreturn]] void give_up(const char* what, const std::string& why) {
+  std::fprintf(stderr, "directory_soak: %s: %s\n", what, why.c_str());
+  std::exit(1);
+}
+void must(const Status& status, const char* what) {
+  if (!status) give_up(what, status.error().message);
+}
+template <class T>
+T must(Result<T> made, const char* what) {
+  if (!made) give_up(what, made.error().message);
+  return std::move(*made);
+}
+
+std::uint64_t resident_kib() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind("VmRSS:", 0) == 0) return std::stoull(line.substr(6));
+  }
+  return 0;
+}
+
+// Every other peer is this host by a path of its own.
+Destination peer(const Plan& plan, std::uint32_t number) {
+  Destination to;
+  to.gid = *parse_gid(plan.own);
+  to.flow_label = 1 + number;
+  if (number % 2 != 0) to.gid = Gid::from_ipv4(0x7f010000U + number);
+  return to;
+}
+
+// One tenant's life: a directory, a queue pair, and so many sends to peers drawn from the seed.
+class Life {
+ public:
+  Life(const Context& context, const Plan& plan, std::uint64_t generation, Tally& tally)
+      : plan_(plan),
+        tally_(tally),
+        chance_(plan.seed * 1'000'003 + generation),
+        tenant_(must(Tenant::create(context, {.name = "generation " + std::to_string(generation)}), "tenant")),
+        directory_(must(tenant_.directory(1), "directory")),
+        lane_(must(Lane::open(context, tenant_.domain(), directory_), "queue pair")) {}
+
+  void send(std::uint64_t count);
+  void end();
+
+ private:
+  void send_to(std::uint32_t number);
+  ibv_ah* address_of(std::uint32_t number, const Destination& to);
+  void take();
+
+  const Plan& plan_;
+  Tally& tally_;
+  std::mt19937_64 chance_;
+  Tenant tenant_;
+  AhDirectory directory_;
+  std::unique_ptr<Lane> lane_;
+  std::unordered_map<std::uint32_t, AhHandle> held_;
+};
+
+void Life::take() {
+  must(lane_->poll_sends(), "completions");
+  must(lane_->receive([this](std::span<const std::byte> payload, auto, const ibv_wc&) {
+    std::uint32_t number = 0;
+    if (payload.size() == sizeof number) std::memcpy(&number, payload.data(), sizeof number);
+    ++(payload.size() == sizeof number && number < plan_.peers && number % 2 == 0 ? tally_.arrived : tally_.wrong);
+  }),
+       "receive");
+}
+
+ibv_ah* Life::address_of(std::uint32_t number, const Destination& to) {
+  if (ibv_ah* ready = lane_->sender().next(to); ready != nullptr) return ready;
+  must(lane_->settle(Deadline::in(20s)), "completions");  // nobody else can make room of what is in flight here
+  const Deadline deadline = Deadline::in(20s);
+  while (!deadline.passed()) {
+    auto handle = directory_.acquire(to, Deadline::in(5s));
+    if (!handle) {
+      ++tally_.refused;
+      held_.clear();
+      continue;
+    }
+    ibv_ah* address = lane_->sender().next(*handle);
+    if (chance_() % 8 == 0) held_[number] = std::move(*handle);
+    if (address != nullptr) return address;
+  }
+  give_up("no address for a peer within twenty seconds", to_string(to.gid));
+}
+
+void Life::send_to(std::uint32_t number) {
+  while (lane_->sender().outstanding() >= 64) take();
+  const Destination to = peer(plan_, number);
+  ibv_ah* address = address_of(number, to);
+  if (!ledger().leads_to(address, to)) ++tally_.stale;
+  must(lane_->send(address, lane_->qpn(), std::as_bytes(std::span(&number, 1))), "send");
+  ++tally_.sent;
+  if (number % 2 == 0) ++tally_.to_own;
+}
+
+// Most sends go to a few peers, which change; some to any.
+void Life::send(std::uint64_t count) {
+  constexpr std::uint32_t kFavourites = 64;
+  std::uint32_t favourites = 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    if (i % 4096 == 0) {
+      favourites = static_cast<std::uint32_t>(chance_() % plan_.peers);
+      held_.clear();
+    }
+    const std::uint64_t drawn = chance_();
+    const auto near = static_cast<std::uint32_t>(drawn / 16 % kFavourites);
+    const std::uint32_t number =
+        drawn % 16 == 0 ? static_cast<std::uint32_t>(drawn / 16 % plan_.peers) : (favourites + near) % plan_.peers;
+    send_to(number);
+    if (i % 16 == 0) take();
+  }
+}
+
+void Life::end() {
+  must(lane_->settle(Deadline::in(20s)), "completions at the end");
+  for (const Deadline quiet = Deadline::in(20ms); !quiet.passed();) take();
+  held_.clear();
+  const AhStats stats = directory_.stats();
+  tally_.created += stats.created;
+  tally_.replaced += stats.replaced;
+  tally_.reclaimed += stats.reclaimed_pressure + stats.reclaimed_share + stats.reclaimed_idle;
+  tally_.failed += lane_->failed();
+  ++tally_.generations;
+  lane_.reset();
+  const TenantRelease released = tenant_.close(Deadline::in(10s));
+  if (!released.complete()) give_up("a tenant that did not close", released.in_words());
+}
+
+Json report(const Plan& plan, const Tally& tally, std::uint64_t first_kib, std::uint64_t last_kib) {
+  return {{"seed", plan.seed},
+          {"sent", tally.sent},
+          {"to_this_host", tally.to_own},
+          {"arrived", tally.arrived},
+          {"wrong", tally.wrong},
+          {"stale", tally.stale},
+          {"refused", tally.refused},
+          {"failed", tally.failed},
+          {"tenants", tally.generations},
+          {"created", tally.created},
+          {"replaced", tally.replaced},
+          {"reclaimed", tally.reclaimed},
+          {"alive", ledger().alive()},
+          {"most_alive", ledger().most()},
+          {"first_kib", first_kib},
+          {"last_kib", last_kib}};
+}
+
+int run(const Plan& plan) {
+  Context context = must(Context::open_first_usable(), "device");
+  std::cout << "running" << std::endl;
+  constexpr std::uint64_t kLives = 40;
+  Tally tally;
+  std::uint64_t first_kib = 0;
+  const auto begin = std::chrono::steady_clock::now();
+  // Two tenants at a time, of different ages: each takes from the other what it needs.
+  std::unique_ptr<Life> elder;
+  for (std::uint64_t generation = 0; generation < kLives; ++generation) {
+    auto life = std::make_unique<Life>(context, plan, generation, tally);
+    const std::uint64_t count = plan.sends / kLives;
+    life->send(count / 2);
+    if (elder) elder->send(count - count / 2);
+    if (elder) elder->end();
+    elder = std::move(life);
+    if (generation == kLives / 4) first_kib = resident_kib();
+    std::cout << "at " << tally.sent << ", " << resident_kib() << " KiB" << std::endl;
+  }
+  elder->send(plan.sends - tally.sent);
+  elder->end();
+  elder.reset();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const std::uint64_t last_kib = resident_kib();
+  Json final = report(plan, tally, first_kib, last_kib);
+  final["seconds"] = seconds;
+  std::cout << "final " << final << std::endl;
+  must(context.close(), "device");
+  const bool good = tally.stale == 0 && tally.wrong == 0 && tally.failed == 0 && ledger().alive() == 0;
+  return good ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace verbena::e2e
+
+// Seen before the library's own, by everything in this program.
+extern "C" __attribute__((visibility("default"))) ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attributes) {
+  static const auto next = reinterpret_cast<decltype(&ibv_create_ah)>(::dlsym(RTLD_NEXT, "ibv_create_ah"));
+  ibv_ah* const address = next(pd, attributes);
+  if (address != nullptr) verbena::e2e::ledger().made(address, *attributes);
+  return address;
+}
+
+extern "C" __attribute__((visibility("default"))) int ibv_destroy_ah(ibv_ah* address) {
+  static const auto next = reinterpret_cast<decltype(&ibv_destroy_ah)>(::dlsym(RTLD_NEXT, "ibv_destroy_ah"));
+  verbena::e2e::ledger().gone(address);
+  return next(address);
+}
+
+int main(int argc, char** argv) {
+  verbena::e2e::Plan plan;
+  CLI::App app("Very many sends over very many peers, with churn");
+  app.add_option("--sends", plan.sends, "Datagrams")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--peers", plan.peers, "Destinations")->check(CLI::Range(2, 60000))->capture_default_str();
+  app.add_option("--seed", plan.seed, "Of everything that is drawn")->capture_default_str();
+  app.add_option("--own", plan.own, "An IPv4 address of this host")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  return verbena::e2e::run(plan);
+}
