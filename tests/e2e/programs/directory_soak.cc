@@ -1,7 +1,7 @@
 // Very many sends over very many peers, with tenants, peers and room that come and go: seeded, bounded, and counted at
 // its end.
 //
-//     directory_soak --sends N --peers N [--seed N] [--own ADDRESS]
+//     directory_soak --sends N --peers N [--seed N] [--own ADDRESS] [--away ADDRESS] [--wait]
 //
 // Peers are paths (flow labels) to this host, which receive, and hosts where nobody listens. Each send
 // is checked against a ledger of what ibv_create_ah made and ibv_destroy_ah took: its address handle must live and lead
@@ -21,6 +21,7 @@
 #include <mutex>
 #include <random>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -94,6 +95,7 @@ struct Plan {
   std::uint32_t peers = 1000;
   std::uint64_t seed = 1;
   std::string own = "127.0.0.1";
+  std::string away = "127.1.0.0";
 };
 
 struct Tally {
@@ -136,7 +138,10 @@ Destination peer(const Plan& plan, std::uint32_t number) {
   Destination to;
   to.gid = *parse_gid(plan.own);
   to.flow_label = 1 + number;
-  if (number % 2 != 0) to.gid = Gid::from_ipv4(0x7f010000U + number);
+  if (number % 2 == 0) return to;
+  to.gid = *parse_gid(plan.away);
+  to.gid.bytes[14] = static_cast<std::uint8_t>(number / 256);
+  to.gid.bytes[15] = static_cast<std::uint8_t>(number % 256);
   return to;
 }
 
@@ -187,6 +192,7 @@ ibv_ah* Life::address_of(std::uint32_t number, const Destination& to) {
     if (!handle) {
       ++tally_.refused;
       held_.clear();
+      std::this_thread::sleep_for(1ms);
       continue;
     }
     ibv_ah* address = lane_->sender().next(*handle);
@@ -258,7 +264,7 @@ Json report(const Plan& plan, const Tally& tally, std::uint64_t first_kib, std::
           {"last_kib", last_kib}};
 }
 
-int run(const Plan& plan) {
+int run(const Plan& plan, bool wait) {
   Context context = must(Context::open_first_usable(), "device");
   std::cout << "running" << std::endl;
   constexpr std::uint64_t kLives = 40;
@@ -285,6 +291,7 @@ int run(const Plan& plan) {
   Json final = report(plan, tally, first_kib, last_kib);
   final["seconds"] = seconds;
   std::cout << "final " << final << std::endl;
+  if (std::string line; wait) std::getline(std::cin, line);  // the device's own counts can be looked at meanwhile
   must(context.close(), "device");
   const bool good = tally.stale == 0 && tally.wrong == 0 && tally.failed == 0 && ledger().alive() == 0;
   return good ? 0 : 1;
@@ -314,6 +321,9 @@ int main(int argc, char** argv) {
   app.add_option("--peers", plan.peers, "Destinations")->check(CLI::Range(2, 60000))->capture_default_str();
   app.add_option("--seed", plan.seed, "Of everything that is drawn")->capture_default_str();
   app.add_option("--own", plan.own, "An IPv4 address of this host")->capture_default_str();
+  bool wait = false;
+  app.add_option("--away", plan.away, "A network of 65,536 addresses in which nobody listens")->capture_default_str();
+  app.add_flag("--wait", wait, "For a line of input before the device is closed");
   CLI11_PARSE(app, argc, argv);
-  return verbena::e2e::run(plan);
+  return verbena::e2e::run(plan, wait);
 }
