@@ -50,7 +50,8 @@ class Churn:
 
     def _run(self):
         try:
-            while not self._ended.wait(0.2):
+            # A turn makes up to all handles anew.
+            while not self._ended.wait(0.2 * max(1, PEERS / 1000)):
                 self._turn()
         except Failed as failed:
             self.error = failed

@@ -4,13 +4,11 @@
 //     directory_soak --sends N --peers N [--seed N] [--own ADDRESS] [--away ADDRESS] [--wait]
 //
 // Peers are paths (flow labels) to this host, which receive, and hosts where nobody listens. Each send
-// is checked against a ledger of what ibv_create_ah made and ibv_destroy_ah took: its address handle must live and lead
-// where it is sent to. Each datagram received must be for the peer it was sent to. Whoever starts this may let
-// addresses come and go meanwhile. Says "running", "at N" now and then with the memory, and "final {...}"; ends with 1
-// where something was wrong.
+// is checked against a ledger of what ibv_create_ah made and ibv_destroy_ah took: its address handle must live, lead
+// where it is sent to, and be the newest that does, or have been until two seconds ago. Each datagram received must be
+// for the peer it was sent to. Whoever starts this may let addresses come and go meanwhile. Says "running", "at N" now
+// and then with the memory, and "final {...}"; ends with 1 where something was wrong.
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -21,6 +19,7 @@
 #include <mutex>
 #include <random>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -40,49 +39,75 @@ using namespace std::chrono_literals;
 using Json = nlohmann::json;
 using on_device::Lane;
 
-// Address handles that are on the device, by what they were made for. In parts, so that a look-up seldom waits.
+// An address handle that was superseded may be sent by for so long: the new one is published by another thread.
+constexpr auto kGrace = 2s;
+
+// What an address handle was made for.
+struct Purpose {
+  const ibv_pd* domain = nullptr;
+  Gid destination;
+  std::uint32_t flow_label = 0;
+
+  friend bool operator==(const Purpose&, const Purpose&) = default;
+};
+
+struct PurposeHash {
+  std::size_t operator()(const Purpose& purpose) const noexcept {
+    const std::string_view gid(reinterpret_cast<const char*>(purpose.destination.bytes.data()),
+                               purpose.destination.bytes.size());
+    return std::hash<std::string_view>{}(gid)*31 + purpose.flow_label * 2654435761U +
+           std::hash<const void*>{}(purpose.domain);
+  }
+};
+
+// Every address handle on the device, and the newest for each purpose.
 class Ledger {
  public:
-  struct Record {
-    Gid destination;
-    std::uint32_t flow_label = 0;
-  };
-
-  void made(const ibv_ah* address, const ibv_ah_attr& attributes) {
-    Record record;
-    std::memcpy(record.destination.bytes.data(), attributes.grh.dgid.raw, record.destination.bytes.size());
-    record.flow_label = attributes.grh.flow_label;
-    Part& part = part_of(address);
-    const std::lock_guard lock(part.mutex);
-    part.records[address] = record;
-    most_ = std::max<std::uint64_t>(most_.load(), ++alive_);
+  void made(const ibv_ah* address, const ibv_pd* domain, const ibv_ah_attr& attributes) {
+    Purpose purpose{domain, {}, attributes.grh.flow_label};
+    std::memcpy(purpose.destination.bytes.data(), attributes.grh.dgid.raw, purpose.destination.bytes.size());
+    const std::lock_guard lock(mutex_);
+    alive_[address] = purpose;
+    newest_[purpose] = {address, std::chrono::steady_clock::now()};
+    most_ = std::max(most_, alive_.size());
   }
   // Before the device forgets it: from then on its place may be another's.
   void gone(const ibv_ah* address) {
-    Part& part = part_of(address);
-    const std::lock_guard lock(part.mutex);
-    if (part.records.erase(address) != 0) --alive_;
+    const std::lock_guard lock(mutex_);
+    const auto found = alive_.find(address);
+    if (found == alive_.end()) return;
+    const auto newest = newest_.find(found->second);
+    if (newest != newest_.end() && newest->second.address == address) newest_.erase(newest);
+    alive_.erase(found);
   }
-  bool leads_to(const ibv_ah* address, const Destination& to) {
-    Part& part = part_of(address);
-    const std::lock_guard lock(part.mutex);
-    const auto found = part.records.find(address);
-    return found != part.records.end() && found->second.destination == to.gid &&
-           found->second.flow_label == to.flow_label;
+  // It lives, leads there, and is the newest that does, or was until a moment ago.
+  bool is_right(const ibv_ah* address, const Purpose& purpose) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = alive_.find(address);
+    if (found == alive_.end() || !(found->second == purpose)) return false;
+    const auto newest = newest_.find(purpose);
+    return newest == newest_.end() || newest->second.address == address ||
+           std::chrono::steady_clock::now() - newest->second.when < kGrace;
   }
-  std::uint64_t alive() const { return alive_; }
-  std::uint64_t most() const { return most_; }
+  std::size_t alive() const {
+    const std::lock_guard lock(mutex_);
+    return alive_.size();
+  }
+  std::size_t most() const {
+    const std::lock_guard lock(mutex_);
+    return most_;
+  }
 
  private:
-  struct Part {
-    std::mutex mutex;
-    std::unordered_map<const ibv_ah*, Record> records;
+  struct Newest {
+    const ibv_ah* address = nullptr;
+    std::chrono::steady_clock::time_point when;
   };
-  Part& part_of(const ibv_ah* address) { return parts_[std::hash<const ibv_ah*>{}(address) / 64 % parts_.size()]; }
 
-  std::array<Part, 64> parts_;
-  std::atomic<std::uint64_t> alive_{0};
-  std::atomic<std::uint64_t> most_{0};
+  mutable std::mutex mutex_;
+  std::unordered_map<const ibv_ah*, Purpose> alive_;
+  std::unordered_map<Purpose, Newest, PurposeHash> newest_;
+  std::size_t most_ = 0;
 };
 
 Ledger& ledger() {
@@ -103,7 +128,7 @@ struct Tally {
   std::uint64_t to_own = 0;
   std::uint64_t arrived = 0;
   std::uint64_t wrong = 0;        // datagrams for another peer than they were sent to
-  std::uint64_t stale = 0;        // sends whose address handle was gone or led elsewhere
+  std::uint64_t stale = 0;        // sends whose address handle was gone, led elsewhere or was superseded
   std::uint64_t refused = 0;      // askings that ended in an error
   std::uint64_t failed = 0;       // completions that were no success
   std::uint64_t generations = 0;  // tenants
@@ -206,7 +231,7 @@ void Life::send_to(std::uint32_t number) {
   while (lane_->sender().outstanding() >= 64) take();
   const Destination to = peer(plan_, number);
   ibv_ah* address = address_of(number, to);
-  if (!ledger().leads_to(address, to)) ++tally_.stale;
+  if (!ledger().is_right(address, {tenant_.domain().get(), to.gid, to.flow_label})) ++tally_.stale;
   must(lane_->send(address, lane_->qpn(), std::as_bytes(std::span(&number, 1))), "send");
   ++tally_.sent;
   if (number % 2 == 0) ++tally_.to_own;
@@ -304,7 +329,7 @@ int run(const Plan& plan, bool wait) {
 extern "C" __attribute__((visibility("default"))) ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attributes) {
   static const auto next = reinterpret_cast<decltype(&ibv_create_ah)>(::dlsym(RTLD_NEXT, "ibv_create_ah"));
   ibv_ah* const address = next(pd, attributes);
-  if (address != nullptr) verbena::e2e::ledger().made(address, *attributes);
+  if (address != nullptr) verbena::e2e::ledger().made(address, pd, *attributes);
   return address;
 }
 
