@@ -10,6 +10,8 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 FUZZ_RUNS ?= 200000
 SOAK_SECONDS ?= 600
+SOAK_SENDS ?= 10000000
+SOAK_PEERS ?= 10000
 CTEST_ARGS ?=
 
 BUILD := build/$(PRESET)
@@ -58,7 +60,7 @@ fuzz: setup-fuzz
 	tools/fuzz $(FUZZ_RUNS)
 
 soak: setup-test all-targets
-	VERBENA_SOAK_SECONDS=$(SOAK_SECONDS) ctest --test-dir $(BUILD) -V -L soak --timeout $$(( $(SOAK_SECONDS) * 2 + 600 ))
+	VERBENA_SOAK_SECONDS=$(SOAK_SECONDS) VERBENA_SOAK_SENDS=$(SOAK_SENDS) VERBENA_SOAK_PEERS=$(SOAK_PEERS) ctest --test-dir $(BUILD) -V -L soak --timeout $$(( $(SOAK_SECONDS) * 2 + 600 ))
 
 install: setup-build products
 	DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
@@ -86,7 +88,8 @@ help:
 	@echo 'make lint        format, layers, headers, names in documents, clang-tidy on what changed'
 	@echo 'make format      clang-format on the tree'
 	@echo 'make fuzz        each fuzz target for FUZZ_RUNS executions ($(FUZZ_RUNS))'
-	@echo 'make soak        long runs under traffic, faults and restarts for SOAK_SECONDS ($(SOAK_SECONDS))'
+	@echo 'make soak        long runs under traffic, faults and restarts for SOAK_SECONDS ($(SOAK_SECONDS)), and SOAK_SENDS ($(SOAK_SENDS))'
+	@echo '                 datagrams to SOAK_PEERS ($(SOAK_PEERS)) peers through the directory'
 	@echo 'make install     to PREFIX ($(PREFIX)), under DESTDIR'
 	@echo 'make package     Debian packages in build/release/packages'
 	@echo 'make docs        docs/settings.md and docs/drops.md from the tables'

@@ -259,6 +259,20 @@ TEST_F(Acquire, ATableThatChangedUnnoticedIsReadAgain) {
   EXPECT_EQ(directory.effective(*handle)->attributes.grh.sgid_index, 4);
 }
 
+TEST_F(Acquire, ATableThatHadNoSourceIsReadAgainByTheNextAttempt) {
+  AhDirectoryOptions hasty = options();
+  hasty.first_back_off = hasty.max_back_off = std::chrono::milliseconds(1);
+  AhDirectory directory = make_directory(hasty);
+  set_gids("fake0", 1, {{link_local(1), IBV_GID_TYPE_ROCE_V2, kNetdev}});
+  ASSERT_FALSE(directory.acquire(to(2), soon()));
+  set_gids("fake0", 1, usual_gids());  // and no event tells
+  Result<AhHandle> handle;
+  EXPECT_TRUE(eventually([&] {
+    handle = directory.acquire(to(2), soon());
+    return handle.has_value();
+  })) << message_of(handle);
+}
+
 TEST_F(Acquire, PrewarmMakesAllReady) {
   AhDirectory directory = make_directory();
   std::vector<Destination> destinations;

@@ -207,6 +207,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void on_route(const NetworkChange& change);
   void on_address(const NetworkChange& change);
   void on_link(const NetworkChange& change);
+  void revalidate_later();
   void on_notices_lost();
   bool is_own_link_new(std::uint32_t netdev, const MacAddress& mac);
   void recheck_links();
@@ -263,6 +264,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::int64_t next_aged_scan_ns_ = kNever;
   std::int64_t next_retry_ns_ = kNever;
   std::int64_t next_due_ns_ = kNever;
+  std::int64_t next_revalidate_ns_ = kNever;
   std::condition_variable room_;  // something was destroyed, or the directory closes
 
   mutable std::mutex senders_mutex_;

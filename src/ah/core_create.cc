@@ -17,6 +17,11 @@ bool may_be_stale_table(int error) {
   return error == EINVAL || error == ENOENT || error == ENODATA || error == ENODEV || error == EADDRNOTAVAIL;
 }
 
+// What the kernel refuses has its errno; what has none was not found in the table.
+bool may_be_stale_table(const Error& unresolved) {
+  return unresolved.system_errno == 0 && unresolved.code != ErrorCode::kInvalidArgument;
+}
+
 bool is_full(int error) {
   return error == ENOMEM || error == ENOSPC || error == EAGAIN;
 }
@@ -50,6 +55,10 @@ void Core::run_attempt(Binding& binding, bool may_look_again) {
     begun = epoch_;
   }
   Result<Resolved> resolved = resolve_now(binding.key);
+  if (!resolved && may_look_again && may_be_stale_table(resolved.error())) {
+    doubt_own();
+    resolved = resolve_now(binding.key);
+  }
   if (!resolved) {
     const Lock lock(mutex_);
     fail(binding, resolved.error());

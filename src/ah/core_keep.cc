@@ -75,11 +75,16 @@ std::int64_t Core::tick() {
     reclaim_aged(now);
     refresh_aged(now);
     retry_failed(now);
+    if (now >= next_revalidate_ns_) {
+      next_revalidate_ns_ = kNever;
+      doubt_own();
+      queue_revalidate(AhCause::kNone);
+    }
   }
   sweep();
   const Lock lock(mutex_);
   if (!retired_.empty()) return 0;
-  const std::int64_t next = std::min({next_aged_scan_ns_, next_retry_ns_, next_due_ns_});
+  const std::int64_t next = std::min({next_aged_scan_ns_, next_retry_ns_, next_due_ns_, next_revalidate_ns_});
   return next == kNever ? kNever : std::max(next - now_ns(), kShortest_ns);
 }
 

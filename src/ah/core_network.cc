@@ -30,6 +30,10 @@ namespace {
 // nothing either: the address is made anew, which makes the kernel look again, and not more often than this.
 constexpr std::int64_t kForgottenAge_ns = 30'000'000'000;
 
+// The device learns of addresses from the same kernel, maybe later than this host does, and the event in which it says
+// so may be lost: its table is looked at once more.
+constexpr std::int64_t kDeviceFollows_ns = 200'000'000;
+
 // Nothing where there is no such interface in this network namespace.
 std::optional<MacAddress> own_mac(std::uint32_t netdev) {
   ifreq request{};
@@ -130,6 +134,7 @@ void Core::on_route(const NetworkChange& change) {
 
 void Core::on_address(const NetworkChange& change) {
   queue_revalidate(AhCause::kAddress);
+  revalidate_later();
   for (Entry* entry : by_slot_) {
     if (entry == nullptr || entry->state != EntryState::kReady || !may_leave_by(*entry, change.netdev)) continue;
     if (!change.address || is_same_family(*change.address, entry->source.gid)) recheck(*entry, AhCause::kAddress);
@@ -144,6 +149,7 @@ bool Core::is_own_link_new(std::uint32_t netdev, const MacAddress& mac) {
 void Core::on_link(const NetworkChange& change) {
   const bool other_mac = change.netdev != 0 && change.mac && is_own_link_new(change.netdev, *change.mac);
   queue_revalidate(AhCause::kLink);
+  revalidate_later();
   for (Entry* entry : by_slot_) {
     if (entry == nullptr || entry->state != EntryState::kReady || !may_leave_by(*entry, change.netdev)) continue;
     if (other_mac) {
@@ -152,6 +158,11 @@ void Core::on_link(const NetworkChange& change) {
       recheck(*entry, AhCause::kLink);
     }
   }
+}
+
+void Core::revalidate_later() {
+  next_revalidate_ns_ = now_ns() + kDeviceFollows_ns;
+  poke_keeper();
 }
 
 // Where neighbours cannot be asked, nothing tells what is still right.

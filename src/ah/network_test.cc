@@ -288,6 +288,23 @@ TEST_F(Network, AnAddressThatFlapsIsFollowed) {
   sender.drained();
 }
 
+// The device learns of an address from the same kernel, at its own pace; its event may be lost.
+TEST_F(Network, ADeviceThatFollowsTheKernelLateIsLookedAtAgain) {
+  AhDirectory directory = make_directory(fed());
+  AhSender sender = std::move(*directory.make_sender());
+  const AhHandle handle = *directory.acquire(to(2), soon());
+  directory.on_network_change({.kind = Kind::kAddress, .netdev = kNetdev, .address = ipv4(1), .removed = true});
+  ASSERT_TRUE(eventually([&] { return directory.stats().rechecked >= 1 && is_quiet(directory); }));
+  set_gids("fake0", 1, {{link_local(1), IBV_GID_TYPE_ROCE_V2, kNetdev}});
+  ASSERT_TRUE(eventually([&] { return sender.next(handle) == nullptr; }));
+  const std::uint64_t failed = directory.stats().failed;
+  directory.on_network_change({.kind = Kind::kAddress, .netdev = kNetdev, .address = ipv4(1)});
+  ASSERT_TRUE(eventually([&] { return directory.stats().failed > failed && directory.stats().pending == 0; }));
+  set_gids("fake0", 1, usual_gids());
+  EXPECT_TRUE(eventually([&] { return sender.next(handle) != nullptr; }));
+  sender.drained();
+}
+
 TEST_F(Network, AMigratedMachineRecoversForSendersThatHoldNoHandle) {
   AhDirectory directory = make_directory(fed());
   AhSender sender = std::move(*directory.make_sender());
