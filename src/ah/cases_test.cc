@@ -56,12 +56,12 @@ TEST_F(Cases, TwoHostsWithDifferentGidIndicesNeedNoSettingOfTheirOwn) {
   AhDirectory here = make_directory();
   const GidEntry first = here.effective(*here.acquire(to(2), soon()))->source;
   set_gids("fake0", 1,
-              {{link_local(9), IBV_GID_TYPE_ROCE_V2, kNetdev},
-               {},
-               {},
-               {link_local(1), IBV_GID_TYPE_ROCE_V2, kNetdev},
-               {ipv4(1), IBV_GID_TYPE_ROCE_V2, kNetdev},
-               {ipv4(1), IBV_GID_TYPE_ROCE_V1, kNetdev}});
+           {{link_local(9), IBV_GID_TYPE_ROCE_V2, kNetdev},
+            {},
+            {},
+            {link_local(1), IBV_GID_TYPE_ROCE_V2, kNetdev},
+            {ipv4(1), IBV_GID_TYPE_ROCE_V2, kNetdev},
+            {ipv4(1), IBV_GID_TYPE_ROCE_V1, kNetdev}});
   AhDirectory there = make_directory();
   const GidEntry second = there.effective(*there.acquire(to(2), soon()))->source;
   EXPECT_EQ(first.gid, second.gid);

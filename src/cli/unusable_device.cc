@@ -11,7 +11,8 @@ namespace verbena::cli {
 std::string why_unusable(rdma::DeviceKind kind, const Error& error) {
   if (kind != rdma::DeviceKind::kVerbena) return error.message;
   if (error.system_errno == EADDRINUSE) {
-    return "UDP port 4791 is taken, by a kernel RoCE device (rxe: `rdma link` shows it, `rdma link delete NAME` removes "
+    return "UDP port 4791 is taken, by a kernel RoCE device (rxe: `rdma link` shows it, `rdma link delete NAME` "
+           "removes "
            "it) or by another user's process (`ss -lunp sport = :4791` shows it): end that, or set VERBENA_UDP=off to "
            "stay on this host";
   }
