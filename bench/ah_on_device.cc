@@ -31,7 +31,9 @@ nlohmann::json to_json(const AddressFigures& figures, const AddressPlan& plan) {
   for (const RateFigure& rate : figures.rates) {
     per_second[rate.name] = rate.per_second;
     to_fixed[rate.name] = {{"median", rate.fixed_handle_times},
-                           {"quartiles", {rate.fixed_handle_lowest, rate.fixed_handle_highest}}};
+                           {"quartiles", {rate.fixed_handle_lowest, rate.fixed_handle_highest}},
+                           {"processor_ns", rate.processor_ns},
+                           {"processor_median", rate.fixed_handle_processor}};
   }
   auto hits = nlohmann::json::array();
   const HitFigure& hit = figures.hits.front();
@@ -87,6 +89,12 @@ void print_table(const AddressFigures& figures, const AddressPlan& plan) {
     fmt::print("{:<36} {:>9.2f}  {:>16.1f} % {:>7.1f} .. {:>4.1f} % {:>10.2f} x\n", rate.name, rate.per_second / 1e6,
                rate.fixed_handle_times * 100, rate.fixed_handle_lowest * 100, rate.fixed_handle_highest * 100,
                rate.create_per_send_times);
+  }
+  fmt::print("\n{:<36} {:>12} {:>18} {:>12}\n", "processor time of the process", "a datagram", "of fixed handle's rate",
+             "x per send");
+  for (const RateFigure& rate : figures.rates) {
+    fmt::print("{:<36} {:>9.0f} ns {:>20.1f} % {:>10.2f} x\n", rate.name, rate.processor_ns,
+               rate.fixed_handle_processor * 100, rate.create_per_send_processor);
   }
   if (figures.lost != 0) fmt::print("{} datagrams were lost\n", figures.lost);
 }

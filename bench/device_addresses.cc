@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 
 namespace verbena::bench {
 namespace {
@@ -17,6 +18,12 @@ constexpr auto kLostAfter = 500ms;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+double processor_seconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
 // The compiler must believe that somebody looks at `value`.
@@ -165,10 +172,11 @@ Result<std::uint64_t> DeviceAddresses::receive_all() {
 }
 
 // Datagrams received in a second, with up to kWindow under way.
-Result<double> DeviceAddresses::rate(const Post& post) {
+Result<DeviceAddresses::Rate> DeviceAddresses::rate(const Post& post) {
   std::uint64_t sent = 0;
   std::uint64_t arrived = 0;
   std::uint64_t lost = 0;
+  const double processor = processor_seconds();
   const auto begin = Clock::now();
   auto last = begin;
   while (arrived + lost < plan_.datagrams) {
@@ -188,7 +196,8 @@ Result<double> DeviceAddresses::rate(const Post& post) {
   const double took = std::chrono::duration<double>(last - begin).count();
   lost_ += lost;
   if (arrived == 0) return failure(ErrorCode::kTimedOut, "no datagram arrived");
-  return static_cast<double>(arrived) / took;
+  const auto count = static_cast<double>(arrived);
+  return Rate{count / took, count / (processor_seconds() - processor)};
 }
 
 Result<double> DeviceAddresses::creation_ns() {
@@ -207,9 +216,11 @@ Status DeviceAddresses::measure_rates(std::vector<RateWay>& ways) {
   for (std::size_t round = 0; round <= plan_.rounds; ++round) {
     for (std::size_t i = 0; i < ways.size(); ++i) {
       RateWay& way = ways[(i + round) % ways.size()];
-      const Result<double> measured = rate(way.post);
+      const Result<Rate> measured = rate(way.post);
       if (!measured) return tl::make_unexpected(measured.error());
-      if (round != 0) way.rounds.push_back(*measured);
+      if (round == 0) continue;
+      way.rounds.push_back(measured->per_second);
+      way.processor.push_back(measured->per_processor_second);
     }
   }
   return {};
@@ -237,7 +248,10 @@ Result<AddressFigures> DeviceAddresses::measure() {
                              .fixed_handle_times = to_fixed[to_fixed.size() / 2],
                              .fixed_handle_lowest = to_fixed[to_fixed.size() / 4],
                              .fixed_handle_highest = to_fixed[to_fixed.size() * 3 / 4],
-                             .create_per_send_times = median(ratios(way.rounds, ways.back().rounds))});
+                             .create_per_send_times = median(ratios(way.rounds, ways.back().rounds)),
+                             .processor_ns = 1e9 / median(way.processor),
+                             .fixed_handle_processor = median(ratios(way.processor, ways.front().processor)),
+                             .create_per_send_processor = median(ratios(way.processor, ways.back().processor))});
   }
   figures.lost = lost_;
   return figures;

@@ -35,6 +35,9 @@ struct RateFigure {
   double fixed_handle_lowest = 0;   // quartiles of the same
   double fixed_handle_highest = 0;  //
   double create_per_send_times = 0;
+  double processor_ns = 0;               // of the whole process, a datagram: sending, receiving, helpers
+  double fixed_handle_processor = 0;     // the fixed handle's divided by it, median of the rounds
+  double create_per_send_processor = 0;  // the same to a handle for each send
 };
 
 struct AddressFigures {
@@ -59,7 +62,12 @@ class DeviceAddresses {
   struct RateWay {
     const char* name;
     Post post;
-    std::vector<double> rounds{};
+    std::vector<double> rounds{};     // datagrams a second
+    std::vector<double> processor{};  // datagrams a second of processor time
+  };
+  struct Rate {
+    double per_second = 0;
+    double per_processor_second = 0;
   };
 
   Status open_ends();
@@ -68,7 +76,7 @@ class DeviceAddresses {
   std::vector<HitWay> hit_ways();
   std::vector<RateWay> rate_ways();
   Status measure_rates(std::vector<RateWay>& ways);
-  Result<double> rate(const Post& post);
+  Result<Rate> rate(const Post& post);
   Result<std::uint64_t> receive_all();
   Result<double> creation_ns();
   Status post(ibv_ah* address);
