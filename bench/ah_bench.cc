@@ -1,19 +1,15 @@
-// What an address costs: a hit in the directory, on one thread and on two, beside creating one for each send and beside
-// what applications write themselves. All on a fake device that answers at once: on a real one only creating is slower.
-#include <array>
+// What a hit in the directory costs, on one thread and on two, beside creating an address for each send, on a fake
+// device that answers at once. ah_on_device.cc measures the same on a device, beside what applications write
+// themselves.
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <shared_mutex>
-#include <unordered_map>
 #include <vector>
 
 #include <benchmark/benchmark.h>
 #include <fake_verbs/fake_verbs.h>
 
-#include "ah/destination_key.h"
 #include "verbena/address_directory.h"
 
 namespace verbena {
@@ -104,53 +100,6 @@ void hit_by_handle(benchmark::State& state) {
 BENCHMARK_CAPTURE(hit_by_destination, same, true)->Arg(1)->Arg(64)->Arg(1000)->Threads(1)->Threads(2)->UseRealTime();
 BENCHMARK_CAPTURE(hit_by_destination, different, false)->Arg(1)->Arg(64)->Arg(1000)->Threads(2)->UseRealTime();
 BENCHMARK(hit_by_handle)->Arg(1)->Arg(64)->Arg(1000)->Threads(1)->Threads(2)->UseRealTime();
-
-// The rivals look up the same key and give a raw pointer: no count, no stamp, no eviction.
-struct KeyHash {
-  std::size_t operator()(const ah::DestinationKey& key) const noexcept {
-    return static_cast<std::size_t>(ah::hash_of(key, 0));
-  }
-};
-
-using RawMap = std::unordered_map<ah::DestinationKey, ibv_ah*, KeyHash>;
-
-RawMap raw_map(std::uint32_t peers) {
-  RawMap map;
-  static ibv_ah address;
-  for (std::uint32_t i = 0; i < peers; ++i) map.emplace(ah::key_of(to(i), 1), &address);
-  return map;
-}
-
-class SpinLock {
- public:
-  void lock() noexcept {
-    while (taken_.test_and_set(std::memory_order_acquire)) {
-      while (taken_.test(std::memory_order_relaxed)) {
-      }
-    }
-  }
-  void unlock() noexcept { taken_.clear(std::memory_order_release); }
-
- private:
-  std::atomic_flag taken_;
-};
-
-template <class Mutex, template <class> class Lock>
-void map_under(benchmark::State& state) {
-  static Mutex mutex;
-  static RawMap map = raw_map(1000);
-  const auto peers = static_cast<std::uint32_t>(state.range(0));
-  const std::vector<Destination> destinations = destinations_for(state, peers, true);
-  std::size_t at = 0;
-  for (auto _ : state) {
-    const Lock<Mutex> lock(mutex);
-    benchmark::DoNotOptimize(map.find(ah::key_of(destinations[at], 1))->second);
-    if (++at == peers) at = 0;
-  }
-}
-
-BENCHMARK(map_under<SpinLock, std::lock_guard>)->Arg(1000)->Threads(1)->Threads(2)->UseRealTime();
-BENCHMARK(map_under<std::shared_mutex, std::shared_lock>)->Arg(1000)->Threads(1)->Threads(2)->UseRealTime();
 
 void create_per_send(benchmark::State& state) {
   World& world = World::get();

@@ -1,235 +1,121 @@
-// What an address costs on a real verbs device, side by side in one run: ibv_create_ah with ibv_destroy_ah beside a hit
-// in the directory, and the rate of datagrams through a fixed handle, through the directory over many destinations, and
-// with a handle made for each send.
+// What an address costs on a verbs device, side by side in one run: ibv_create_ah with ibv_destroy_ah beside a hit in
+// the directory and beside what applications write themselves, on one thread and on two; and the rate of datagrams
+// through one fixed handle, through an array of handles, through the directory, and with a handle made for each send.
 //
-//     ah_on_device --device rxe0 --peer-device rxe1 --to 10.9.0.2     prints JSON
+//     ah_on_device --device rxe0 --peer-device rxe1 --to 10.9.0.2 [--table]     JSON, or a table
 //
-// The destinations are one address with as many flow labels, each an address handle of its own. Rounds are interleaved,
-// so that a busy moment hits all ways; each figure is the median of its rounds. A datagram counts when it was received.
-#include <algorithm>
-#include <cerrno>
-#include <chrono>
+// The destinations are one address with as many flow labels, each an address handle of its own. Rounds are short and
+// interleaved; each figure is the median of its rounds. A datagram counts when it was received.
 #include <cstdio>
-#include <cstring>
-#include <functional>
-#include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/ud_endpoint.h"
+#include "device_addresses.h"
 
 namespace verbena::bench {
 namespace {
 
-using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
-using cli::UdEndpoint;
-
-constexpr std::size_t kWindow = 64;
-constexpr std::size_t kBytes = 64;
-constexpr auto kLostAfter = 500ms;
-
-struct Plan {
-  std::string device;
-  std::string peer_device;
-  std::string to;
-  std::size_t destinations = 1000;
-  std::uint64_t datagrams = 4000;  // a round and way
-  std::uint64_t look_ups = 200'000;
-  std::uint64_t creations = 2000;
-  std::size_t rounds = 5;
-};
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
+const RateFigure& rate_of(const AddressFigures& figures, const std::string& name) {
+  for (const RateFigure& rate : figures.rates) {
+    if (rate.name == name) return rate;
+  }
+  return figures.rates.front();
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-class Bench {
- public:
-  explicit Bench(Plan plan) : plan_(std::move(plan)) {}
-
-  Result<nlohmann::json> run();
-
- private:
-  // Posts datagram number `sequence`.
-  using Post = std::function<Status(std::uint64_t sequence)>;
-
-  Status prepare();
-  Result<double> rate(const Post& post);
-  Result<std::uint64_t> receive_all();
-  Result<double> creation_ns();
-  double look_up_ns();
-  Status post(ibv_ah* address) { return near_->send(0, peer_to(address), kBytes); }
-  Status post_created();
-  UdPeer peer_to(ibv_ah* address) const { return {address, far_->qpns()[0], far_->qkey()}; }
-
-  Plan plan_;
-  std::unique_ptr<UdEndpoint> far_;
-  std::unique_ptr<UdEndpoint> near_;
-  std::vector<Destination> destinations_;
-  std::vector<AhHandle> handles_;
-  ibv_ah_attr attributes_{};
-  std::uint64_t lost_ = 0;
-};
-
-Status Bench::prepare() {
-  const auto gid = parse_gid(plan_.to);
-  if (!gid) return failure(ErrorCode::kInvalidArgument, "--to " + plan_.to + " is no address");
-  for (auto [device, end] : {std::pair(plan_.device, &near_), std::pair(plan_.peer_device, &far_)}) {
-    auto opened = UdEndpoint::open({.device = device, .payload_bytes = kBytes});
-    if (!opened) return tl::make_unexpected(opened.error());
-    *end = std::move(*opened);
-  }
-  for (std::uint32_t label = 1; label <= plan_.destinations; ++label) {
-    Destination destination;
-    destination.gid = *gid;
-    destination.flow_label = label;
-    destinations_.push_back(destination);
-  }
-  near_->directory().prewarm(destinations_);
-  for (const Destination& destination : destinations_) {
-    auto handle = near_->directory().acquire(destination, Deadline::in(30s));
-    if (!handle) return tl::make_unexpected(handle.error());
-    handles_.push_back(std::move(*handle));
-  }
-  const auto effective = near_->directory().effective(handles_.front());
-  if (!effective) return tl::make_unexpected(effective.error());
-  attributes_ = effective->attributes;
-  return {};
-}
-
-// How many arrived by now; each buffer is posted again.
-Result<std::uint64_t> Bench::receive_all() {
-  const auto arrivals = far_->poll_receives();
-  if (!arrivals) return tl::make_unexpected(arrivals.error());
-  for (const cli::Arrival& arrival : *arrivals) {
-    if (Status status = far_->repost(arrival); !status) return tl::make_unexpected(status.error());
-  }
-  return arrivals->size();
-}
-
-// Datagrams received in a second, with up to kWindow under way.
-Result<double> Bench::rate(const Post& post) {
-  std::uint64_t sent = 0;
-  std::uint64_t arrived = 0;
-  std::uint64_t lost = 0;
-  const auto begin = Clock::now();
-  auto last = begin;
-  while (arrived + lost < plan_.datagrams) {
-    while (sent < plan_.datagrams && sent - arrived - lost < kWindow && near_->can_send(0)) {
-      if (Status status = post(sent); !status) return tl::make_unexpected(status.error());
-      ++sent;
-    }
-    if (Status status = near_->poll_sends(); !status) return tl::make_unexpected(status.error());
-    const Result<std::uint64_t> now = receive_all();
-    if (!now) return tl::make_unexpected(now.error());
-    arrived += *now;
-    if (*now != 0) last = Clock::now();
-    if (Clock::now() - last < kLostAfter) continue;
-    lost = sent - arrived;
-    last = Clock::now();
-  }
-  const double took = std::chrono::duration<double>(last - begin).count();
-  lost_ += lost;
-  if (arrived == 0) return failure(ErrorCode::kTimedOut, "no datagram arrived");
-  return static_cast<double>(arrived) / took;
-}
-
-Status Bench::post_created() {
-  ibv_ah* address = ibv_create_ah(near_->domain(), &attributes_);
-  if (address == nullptr) {
-    return failure(ErrorCode::kUnreachable, std::string("ibv_create_ah: ") + std::strerror(errno), errno);
-  }
-  return near_->send_and_destroy(0, peer_to(address), kBytes);
-}
-
-Result<double> Bench::creation_ns() {
-  const auto begin = Clock::now();
-  for (std::uint64_t i = 0; i < plan_.creations; ++i) {
-    ibv_ah* address = ibv_create_ah(near_->domain(), &attributes_);
-    if (address == nullptr || ibv_destroy_ah(address) != 0) {
-      return failure(ErrorCode::kUnavailable, std::string("ibv_create_ah, ibv_destroy_ah: ") + std::strerror(errno));
-    }
-  }
-  return seconds_since(begin) * 1e9 / static_cast<double>(plan_.creations);
-}
-
-// Over all destinations in rotation.
-double Bench::look_up_ns() {
-  AhSender& sender = near_->sender(0);
-  const auto begin = Clock::now();
-  std::uint64_t unsent = 0;
-  for (std::uint64_t i = 0; i < plan_.look_ups; ++i) {
-    if (sender.next(destinations_[i % destinations_.size()]) != nullptr) ++unsent;
-    if (unsent == kWindow) sender.retract(std::exchange(unsent, 0));
-  }
-  sender.retract(unsent);
-  return seconds_since(begin) * 1e9 / static_cast<double>(plan_.look_ups);
-}
-
-Result<nlohmann::json> Bench::run() {
-  if (Status status = prepare(); !status) return tl::make_unexpected(status.error());
-  AhSender& sender = near_->sender(0);
-  const std::vector<std::pair<const char*, Post>> ways = {
-      {"fixed_handle", [&](std::uint64_t) { return post(sender.next(handles_.front())); }},
-      {"directory", [&](std::uint64_t i) { return post(sender.next(destinations_[i % destinations_.size()])); }},
-      {"create_per_send", [&](std::uint64_t) { return post_created(); }}};
-  std::vector<std::vector<double>> rates(ways.size());
-  std::vector<double> creations;
-  std::vector<double> look_ups;
-  for (std::size_t round = 0; round < plan_.rounds; ++round) {
-    for (std::size_t way = 0; way < ways.size(); ++way) {
-      const Result<double> measured = rate(ways[way].second);
-      if (!measured) return tl::make_unexpected(measured.error());
-      rates[way].push_back(*measured);
-    }
-    const Result<double> creation = creation_ns();
-    if (!creation) return tl::make_unexpected(creation.error());
-    creations.push_back(*creation);
-    look_ups.push_back(look_up_ns());
-  }
-  const double create = median(creations);
-  const double hit = median(look_ups);
+nlohmann::json to_json(const AddressFigures& figures, const AddressPlan& plan) {
   nlohmann::json per_second;
-  for (std::size_t way = 0; way < ways.size(); ++way) per_second[ways[way].first] = median(rates[way]);
-  const double directory = per_second["directory"];
-  return nlohmann::json{
-      {"device", near_->device()},
-      {"peer_device", far_->device()},
-      {"destinations", destinations_.size()},
-      {"rounds", plan_.rounds},
-      {"create_destroy_ns", create},
-      {"directory_hit_ns", hit},
-      {"datagrams_per_second", per_second},
-      {"lost", lost_},
-      {"ratios",
-       {{"create_over_hit", create / hit},
-        {"directory_over_fixed_handle", directory / per_second["fixed_handle"].get<double>()},
-        {"directory_over_create_per_send", directory / per_second["create_per_send"].get<double>()}}}};
+  auto to_fixed = nlohmann::json::object();
+  for (const RateFigure& rate : figures.rates) {
+    per_second[rate.name] = rate.per_second;
+    to_fixed[rate.name] = {{"median", rate.fixed_handle_times},
+                           {"quartiles", {rate.fixed_handle_lowest, rate.fixed_handle_highest}},
+                           {"processor_ns", rate.processor_ns},
+                           {"processor_median", rate.fixed_handle_processor}};
+  }
+  auto hits = nlohmann::json::array();
+  const HitFigure& hit = figures.hits.front();
+  for (const HitFigure& way : figures.hits) {
+    hits.push_back({{"way", way.name},
+                    {"one_thread_ns", way.one_thread_ns},
+                    {"undisturbed_rounds", way.undisturbed},
+                    {"over_directory_one_thread", way.one_thread_ns / hit.one_thread_ns}});
+    if (way.undisturbed == 0) continue;
+    hits.back()["two_threads_ns"] = way.two_threads_ns;
+    hits.back()["two_threads_times"] = way.two_threads_times;
+    if (hit.undisturbed != 0) hits.back()["over_directory_two_threads"] = way.two_threads_ns / hit.two_threads_ns;
+  }
+  const RateFigure& directory = rate_of(figures, "directory");
+  return {{"device", figures.device},
+          {"peer_device", figures.peer_device},
+          {"destinations", plan.destinations},
+          {"rounds", plan.rounds},
+          {"create_destroy_ns", figures.create_destroy_ns},
+          {"directory_hit_ns", hit.one_thread_ns},
+          {"hits", std::move(hits)},
+          {"datagrams_per_second", std::move(per_second)},
+          {"over_fixed_handle", std::move(to_fixed)},
+          {"lost", figures.lost},
+          {"ratios",
+           {{"create_over_hit", figures.create_destroy_ns / hit.one_thread_ns},
+            {"directory_over_fixed_handle", directory.fixed_handle_times},
+            {"directory_over_create_per_send", directory.create_per_send_times}}}};
+}
+
+void print_table(const AddressFigures& figures, const AddressPlan& plan) {
+  const HitFigure& hit = figures.hits.front();
+  fmt::print("{} -> {}, {} destinations, medians of {} rounds\n\n", figures.device, figures.peer_device,
+             plan.destinations, plan.rounds);
+  fmt::print("{:<36} {:>9} {:>9} {:>11} {:>9} {:>9}\n", "to find an address, processor time", "1 thread", "2 threads",
+             "2 make of 1", "x hit, 1", "x hit, 2");
+  for (const HitFigure& way : figures.hits) {
+    fmt::print("{:<36} {:>6.1f} ns {:>6.1f} ns {:>9.2f} x {:>7.2f} x {:>7.2f} x\n", way.name, way.one_thread_ns,
+               way.two_threads_ns, way.two_threads_times, way.one_thread_ns / hit.one_thread_ns,
+               hit.undisturbed == 0 ? 0 : way.two_threads_ns / hit.two_threads_ns);
+  }
+  fmt::print("{:<36} {:>6.1f} ns {:>32} {:>7.2f} x\n", "ibv_create_ah and ibv_destroy_ah", figures.create_destroy_ns,
+             "", figures.create_destroy_ns / hit.one_thread_ns);
+  for (const HitFigure& way : figures.hits) {
+    if (way.undisturbed < plan.rounds) {
+      fmt::print("  {}: the two threads had their processors in {} of {} rounds; the others do not count\n", way.name,
+                 way.undisturbed, plan.rounds);
+    }
+  }
+  fmt::print("\n{:<36} {:>9}  {:>18} {:>17} {:>12}\n", "datagrams of 64 bytes, received", "M/s", "of fixed handle's",
+             "quartiles", "x per send");
+  for (const RateFigure& rate : figures.rates) {
+    fmt::print("{:<36} {:>9.2f}  {:>16.1f} % {:>7.1f} .. {:>4.1f} % {:>10.2f} x\n", rate.name, rate.per_second / 1e6,
+               rate.fixed_handle_times * 100, rate.fixed_handle_lowest * 100, rate.fixed_handle_highest * 100,
+               rate.create_per_send_times);
+  }
+  fmt::print("\n{:<36} {:>12} {:>18} {:>12}\n", "processor time of the process", "a datagram", "of fixed handle's rate",
+             "x per send");
+  for (const RateFigure& rate : figures.rates) {
+    fmt::print("{:<36} {:>9.0f} ns {:>20.1f} % {:>10.2f} x\n", rate.name, rate.processor_ns,
+               rate.fixed_handle_processor * 100, rate.create_per_send_processor);
+  }
+  if (figures.lost != 0) fmt::print("{} datagrams were lost\n", figures.lost);
 }
 
 }  // namespace
 }  // namespace verbena::bench
 
 int main(int argc, char** argv) {
-  verbena::bench::Plan plan;
+  using namespace verbena::bench;
+  AddressPlan plan;
   bool smoke = false;
-  CLI::App app("What an address costs on a verbs device, as JSON");
+  bool table = false;
+  CLI::App app("What an address costs on a verbs device, as JSON or as a table");
   app.add_option("--device", plan.device, "The device that sends")->required();
   app.add_option("--peer-device", plan.peer_device, "The device that receives; by default the same");
   app.add_option("--to", plan.to, "An address of the receiving device")->required();
   app.add_option("--destinations", plan.destinations, "How many")->check(CLI::Range(1, 16384))->capture_default_str();
   app.add_option("--datagrams", plan.datagrams, "In each round")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--look-ups", plan.look_ups, "In each round")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--rounds", plan.rounds, "Of each way")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_flag("--table", table, "A table, not JSON");
   app.add_flag("--smoke", smoke, "Briefly, to see that it works");
   CLI11_PARSE(app, argc, argv);
   if (plan.peer_device.empty()) plan.peer_device = plan.device;
@@ -237,11 +123,15 @@ int main(int argc, char** argv) {
     plan.rounds = 1;
     plan.datagrams = plan.destinations = plan.creations = plan.look_ups = 100;
   }
-  const auto report = verbena::bench::Bench(plan).run();
-  if (report) {
-    std::puts(report->dump(2).c_str());
-    return 0;
+  const auto figures = DeviceAddresses(plan).measure();
+  if (!figures) {
+    std::fprintf(stderr, "ah_on_device: %s\n", figures.error().message.c_str());
+    return 1;
   }
-  std::fprintf(stderr, "ah_on_device: %s\n", report.error().message.c_str());
-  return 1;
+  if (table) {
+    print_table(*figures, plan);
+  } else {
+    std::puts(to_json(*figures, plan).dump(2).c_str());
+  }
+  return 0;
 }

@@ -15,6 +15,7 @@
 #include "cli/json_text.h"
 #include "cli/subcommands.h"
 #include "cli/text_table.h"
+#include "cli/unusable_device.h"
 #include "rdma/device_kind.h"
 #include "verbena/device.h"
 #include "verbena/gid_table.h"
@@ -36,7 +37,7 @@ constexpr const char* kFooter =
     "This tool carries the software RNIC within it, so that its devices stand in the list beside real ones. Other\n"
     "programs see them under: verbena run -- CMD";
 
-// One port of a device; where the device cannot be opened, its name and why.
+// One port of a device; where the device cannot be used, its name and why.
 struct DeviceRow {
   std::string name{};
   DeviceKind kind = DeviceKind::kHardware;
@@ -72,7 +73,7 @@ void read_device(std::vector<DeviceRow>& rows, ibv_device* device) {
   const auto context = Context::open(row.name);
   auto attributes = context ? context->query_device() : Result<ibv_device_attr>(tl::make_unexpected(context.error()));
   if (!attributes) {
-    row.error = attributes.error().message;
+    row.error = why_unusable(row.kind, attributes.error());
     rows.push_back(std::move(row));
     return;
   }
@@ -92,7 +93,8 @@ nlohmann::json to_json(const DeviceRow& row) {
   nlohmann::json json{{"name", row.name},
                       {"kind", to_string(row.kind)},
                       {"software", row.kind != DeviceKind::kHardware},
-                      {"node_guid", guid_text(row.guid)}};
+                      {"node_guid", guid_text(row.guid)},
+                      {"usable", row.error.empty()}};
   if (!row.error.empty()) {
     json["error"] = row.error;
     return json;
@@ -120,13 +122,16 @@ void print_table(const std::vector<DeviceRow>& rows) {
   for (const DeviceRow& row : rows) {
     const std::string kind = to_string(row.kind);
     if (!row.error.empty()) {
-      table.add_row({row.name, kind, "-", "-", "-", "-", "-", guid_text(row.guid)});
+      table.add_row({row.name, kind, "-", "unusable", "-", "-", "-", guid_text(row.guid)});
       continue;
     }
     table.add_row({row.name, kind, std::to_string(row.port.port), row.port.state, std::to_string(row.port.active_mtu),
                    row.netdev.empty() ? "-" : row.netdev, std::to_string(row.gids), guid_text(row.guid)});
   }
   fmt::print("{}", table.render());
+  for (const DeviceRow& row : rows) {
+    if (!row.error.empty()) fmt::print("{} cannot be used: {}.\n", row.name, row.error);
+  }
 }
 
 int list_devices(bool as_json) {
@@ -143,11 +148,7 @@ int list_devices(bool as_json) {
   } else {
     print_table(rows);
   }
-  int code = kExitOk;
-  for (const DeviceRow& row : rows) {
-    if (!row.error.empty()) code = fail(kName, row.error);
-  }
-  return code;
+  return kExitOk;
 }
 
 }  // namespace
@@ -159,7 +160,7 @@ void add_devices(CLI::App& tool, Request& request) {
   subcommand->footer(kFooter);
   subcommand->callback([&request, as_json] {
     request.action = [as_json] {
-      const int code = apply_checked(kName, {});
+      const int code = apply_checked(kName, settings_for_listing());
       return code == kExitOk ? list_devices(*as_json) : code;
     };
   });

@@ -12,9 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "cli/counter_source.h"
 #include "cli/doctor_probe.h"
-#include "cli/drop_report.h"
+#include "cli/doctor_processes.h"
 #include "cli/ping_session.h"
 #include "rdma/doctor_device_checks.h"
 #include "rdma/doctor_finding.h"
@@ -66,24 +65,6 @@ Result<std::vector<PeerAddress>> resolve(const std::string& peer) {
   }
   if (addresses.empty()) return failure(ErrorCode::kNotFound, fmt::format("{} has no IP address", peer));
   return addresses;
-}
-
-// Who runs on the software RNIC, and which holders of its UDP port are they.
-void add_software_processes(rdma::HostFacts& host) {
-  const auto survey = survey_counters(500ms);
-  if (!survey) return;
-  const auto self = static_cast<std::uint32_t>(::getpid());
-  for (const ProcessCounters& process : survey->processes) {
-    if (process.pid != self)
-      host.software_processes.push_back({.pid = process.pid, .name = printable(process.page.process_name)});
-  }
-  for (const SilentProcess& silent : survey->silent) {
-    host.software_processes.push_back({.pid = silent.pid, .name = "(unknown)", .silence = silent.reason});
-  }
-  for (rdma::PortHolder& holder : host.udp_4791) {
-    holder.verbena = holder.pid == self || std::any_of(survey->processes.begin(), survey->processes.end(),
-                                                       [&](const auto& process) { return process.pid == holder.pid; });
-  }
 }
 
 std::vector<Finding> check_this_host(const rdma::HostFacts& host, const std::string& device_name) {
@@ -218,7 +199,7 @@ Result<std::vector<Finding>> examine(const ExaminationOptions& options) {
     const auto context = Context::open(options.device);  // says which there are
     if (!context) return tl::make_unexpected(context.error());
   }
-  add_software_processes(host);
+  add_running_processes(host);
   std::vector<Finding> findings = check_this_host(host, options.device);
   if (!options.peer.empty()) append(findings, PeerVisit(options, host).run());
   return findings;

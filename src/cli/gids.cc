@@ -16,6 +16,8 @@
 #include "cli/json_text.h"
 #include "cli/subcommands.h"
 #include "cli/text_table.h"
+#include "cli/unusable_device.h"
+#include "rdma/device_kind.h"
 #include "verbena/device.h"
 #include "verbena/gid_resolver.h"
 #include "verbena/gid_table.h"
@@ -47,8 +49,31 @@ struct GidRow {
   GidRemark remark;
 };
 
+// A device that is asked and cannot be used, and why.
+struct UnusableDevice {
+  std::string device;
+  std::string reason;
+};
+
+rdma::DeviceKind kind_of_name(const std::string& device) {
+  const auto list = DeviceList::read();
+  for (std::size_t i = 0; list && i < list->size(); ++i) {
+    if (device == (*list)[i]->name) return rdma::kind_of(*(*list)[i]);
+  }
+  return rdma::DeviceKind::kHardware;
+}
+
+// As Context::open(), with a reason that says what to do.
+Result<Context> open_device(const std::string& device) {
+  auto context = Context::open(device);
+  if (context) return context;
+  Error error = context.error();
+  error.message = why_unusable(kind_of_name(device), error);
+  return tl::make_unexpected(std::move(error));
+}
+
 Result<std::vector<GidRow>> read_rows(const std::string& device) {
-  const auto context = Context::open(device);
+  const auto context = open_device(device);
   if (!context) return tl::make_unexpected(context.error());
   const auto table = read_gid_table(context->get());
   if (!table) return tl::make_unexpected(table.error());
@@ -98,33 +123,46 @@ void print_table(const std::vector<GidRow>& rows) {
   fmt::print("{}", table.render());
 }
 
+void print_json(const std::vector<GidRow>& rows, const std::vector<UnusableDevice>& unusable) {
+  auto gids = nlohmann::json::array();
+  for (const GidRow& row : rows) gids.push_back(to_json(row));
+  auto devices = nlohmann::json::array();
+  for (const UnusableDevice& device : unusable) {
+    devices.push_back({{"device", device.device}, {"error", device.reason}});
+  }
+  fmt::print("{}\n", json_text({{"gids", std::move(gids)}, {"unusable", std::move(devices)}}));
+}
+
+// A device that cannot be used leaves the others listed; it is a failure where it was asked for by name.
 int list_gids(const GidsOptions& options) {
   const auto names = device_names(options);
   if (!names) return fail(kName, names.error());
   std::vector<GidRow> rows;
-  int code = kExitOk;
+  std::vector<UnusableDevice> unusable;
   for (const std::string& name : *names) {
     auto more = read_rows(name);
-    if (!more) {
-      code = fail(kName, more.error());
-      continue;
+    if (!more && !options.device.empty()) return fail(kName, more.error());
+    if (more) {
+      rows.insert(rows.end(), std::make_move_iterator(more->begin()), std::make_move_iterator(more->end()));
+    } else {
+      unusable.push_back({name, more.error().message});
     }
-    rows.insert(rows.end(), std::make_move_iterator(more->begin()), std::make_move_iterator(more->end()));
   }
   if (options.json) {
-    auto gids = nlohmann::json::array();
-    for (const GidRow& row : rows) gids.push_back(to_json(row));
-    fmt::print("{}\n", json_text({{"gids", std::move(gids)}}));
-  } else if (!rows.empty()) {
+    print_json(rows, unusable);
+    return kExitOk;
+  }
+  if (!rows.empty()) {
     print_table(rows);
-  } else if (code == kExitOk) {
+  } else if (unusable.empty()) {
     fmt::print("No device has a GID.\n");
   }
-  return code;
+  for (const UnusableDevice& device : unusable) fmt::print("{} cannot be used: {}.\n", device.device, device.reason);
+  return kExitOk;
 }
 
 Result<SourceChoice> choose(const std::string& device, const Gid& destination) {
-  const auto context = Context::open(device);
+  const auto context = open_device(device);
   if (!context) return tl::make_unexpected(context.error());
   const auto table = read_gid_table(context->get());
   if (!table) return tl::make_unexpected(table.error());
@@ -171,7 +209,7 @@ void add_gids(CLI::App& tool, Request& request) {
   subcommand->footer(kFooter);
   subcommand->callback([&request, options] {
     request.action = [options] {
-      if (const int code = apply_checked(kName, {}); code != kExitOk) return code;
+      if (const int code = apply_checked(kName, settings_for_listing()); code != kExitOk) return code;
       return options->to.empty() ? list_gids(*options) : explain_choice(*options);
     };
   });

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "rdma/doctor_finding.h"
+#include "rdma/doctor_software_checks.h"
 
 namespace verbena::rdma {
 namespace {
@@ -348,17 +349,7 @@ std::vector<Finding> check_port(const HostFacts& host, const DeviceFacts& device
 }
 
 Finding check_resources(const HostFacts& host, const DeviceFacts& device) {
-  if (device.kind == DeviceKind::kVerbena) {
-    std::string seen = counted(host.software_processes.size(), "process", "processes");
-    for (const SoftwareProcess& process : host.software_processes) {
-      seen +=
-          fmt::format("; {} {}{}", process.pid, process.name, process.silence.empty() ? "" : ": " + process.silence);
-    }
-    return good("resources", device.name,
-                fmt::format("on the software RNIC: {}. Each process has its own device, so one cannot use up another's "
-                            "limits (max_ah {}); its objects are not counted, its drops are (verbena drops)",
-                            seen, device.max_ah));
-  }
+  if (device.kind == DeviceKind::kVerbena) return check_software_resources(host, device);
   if (!device.resources) {
     return finding(
         Severity::kNote, "resources", device.name, "the kernel does not tell what exists on the device",

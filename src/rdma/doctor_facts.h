@@ -104,12 +104,29 @@ struct PortHolder {
 
 enum class RdmaNamespaceMode { kShared, kExclusive };
 
+// What one process has made on a device of its own, in words ("address handles").
+struct SoftwareDevice {
+  std::string name{};
+  std::vector<ResourceCount> counts{};
+};
+
 // A process on the software RNIC, from its counter page.
 struct SoftwareProcess {
   std::uint32_t pid = 0;
   std::string name{};
-  std::vector<std::pair<std::string, std::uint64_t>> drops{};  // not zero
-  std::string silence{};                                       // not empty: it is there and gave no counters, and why
+  std::vector<SoftwareDevice> devices{};
+  std::string silence{};  // not empty: it is there and gave no counters, and why
+};
+
+// An address-handle directory of a running process, whatever its device.
+struct DirectoryFacts {
+  std::uint32_t pid = 0;
+  std::string process{};
+  std::string name{};
+  std::uint64_t live = 0;      // address handles that it holds now
+  std::uint64_t failed = 0;    // attempts that ended in an error, since it began
+  std::uint64_t negative = 0;  // destinations that are remembered as failed, now
+  std::uint64_t refused = 0;   // answers that a limit was reached, since it began
 };
 
 struct HostFacts {
@@ -125,6 +142,7 @@ struct HostFacts {
   std::optional<std::size_t> char_devices{};           // uverbs*; nothing: there is no /dev/infiniband
   std::vector<PortHolder> udp_4791{};
   std::vector<SoftwareProcess> software_processes{};
+  std::vector<DirectoryFacts> directories{};
 };
 
 // The kernel's neighbour entry for a next hop.

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "rdma/doctor_finding.h"
+#include "rdma/doctor_software_checks.h"
 
 namespace verbena::rdma {
 namespace {
@@ -231,6 +232,7 @@ std::vector<Finding> check_host(const HostFacts& host) {
   for (Finding& finding : check_char_devices(host)) findings.push_back(std::move(finding));
   findings.push_back(check_namespace_mode(host));
   findings.push_back(check_udp_port(host));
+  for (Finding& finding : check_directories(host)) findings.push_back(std::move(finding));
   return findings;
 }
 

@@ -23,16 +23,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "rdma/doctor_netlink.h"
+#include "rdma/netlink.h"
 
 namespace verbena::rdma {
 namespace {
-
-using kernel::ask_kernel;
-using kernel::for_each_attribute;
-using kernel::NetlinkMessage;
-using kernel::NetlinkRequest;
-using kernel::number_from;
 
 constexpr int kPriorities = 8;
 constexpr std::uint8_t kDscpSelector = 5;  // IEEE_8021QAZ_APP_SEL_DSCP, which older headers lack
@@ -40,17 +34,6 @@ constexpr std::uint8_t kDscpSelector = 5;  // IEEE_8021QAZ_APP_SEL_DSCP, which o
 std::string read_file(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
-}
-
-Gid gid_from(std::span<const std::uint8_t> address) {
-  Gid gid;
-  if (address.size() == 4) {
-    gid.bytes[10] = gid.bytes[11] = 0xff;
-    std::copy(address.begin(), address.end(), gid.bytes.begin() + 12);
-  } else if (address.size() == gid.bytes.size()) {
-    std::copy(address.begin(), address.end(), gid.bytes.begin());
-  }
-  return gid;
 }
 
 // ioctl() of an interface, which fills a part of `request`.
@@ -84,11 +67,11 @@ LossControl gather_loss_control(int fd, const std::string& name) {
   loss.ecn_priorities = read_ecn(name);
   dcbmsg header{};
   header.cmd = DCB_CMD_IEEE_GET;
-  NetlinkRequest request(RTM_GETDCB, false);
+  NetlinkRequest request(RTM_GETDCB);
   request.fixed(header).text(DCB_ATTR_IFNAME, name);
-  const auto answers = ask_kernel(NETLINK_ROUTE, request);
-  if (answers && !answers->empty() && answers->front().body.size() >= NLMSG_ALIGN(sizeof header)) {
-    read_dcb(std::span(answers->front().body).subspan(NLMSG_ALIGN(sizeof header)), loss);
+  const auto answer = ask_kernel(NETLINK_ROUTE, request, "flow control");
+  if (answer && !answer->messages.empty() && answer->messages.front().body.size() >= sizeof header) {
+    read_dcb(split_body<dcbmsg>(answer->messages.front().body).second, loss);
   }
   return loss;
 }
@@ -216,12 +199,12 @@ std::optional<NeighbourFacts> read_neighbour(std::span<const std::uint8_t> body)
 std::vector<NeighbourFacts> gather_neighbours(const Gid& address) {
   ndmsg header{};
   header.ndm_family = address.is_ipv4_mapped() ? AF_INET : AF_INET6;
-  NetlinkRequest request(RTM_GETNEIGH, true);
+  NetlinkRequest request(RTM_GETNEIGH, Answers::kAll);
   request.fixed(header);
   std::vector<NeighbourFacts> neighbours;
-  const auto answers = ask_kernel(NETLINK_ROUTE, request);
-  if (!answers) return neighbours;
-  for (const NetlinkMessage& message : *answers) {
+  const auto answer = ask_kernel(NETLINK_ROUTE, request, "neighbours");
+  if (!answer) return neighbours;
+  for (const NetlinkMessage& message : answer->messages) {
     const auto neighbour = message.type == RTM_NEWNEIGH ? read_neighbour(message.body) : std::nullopt;
     if (neighbour && neighbour->address == address) neighbours.push_back(*neighbour);
   }

@@ -5,16 +5,12 @@
 namespace verbena::rdma {
 namespace {
 
-using kernel::ask_kernel;
-using kernel::for_each_attribute;
-using kernel::NetlinkMessage;
-using kernel::NetlinkRequest;
-using kernel::number_from;
-using kernel::text_from;
-
-Result<std::vector<NetlinkMessage>> ask(int command, bool dump) {
+// Nothing where it does not answer, or refuses.
+std::optional<std::vector<NetlinkMessage>> ask(int command, Answers answers) {
   const auto type = static_cast<std::uint16_t>(RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, command));
-  return ask_kernel(NETLINK_RDMA, NetlinkRequest(type, dump));
+  auto answer = ask_kernel(NETLINK_RDMA, NetlinkRequest(type, answers), "RDMA devices");
+  if (!answer || answer->refused != 0) return std::nullopt;
+  return std::move(answer->messages);
 }
 
 ResourceCount read_resource(std::span<const std::uint8_t> entry) {
@@ -58,16 +54,16 @@ std::vector<ResourceCount> read_resources(std::span<const std::uint8_t> body) {
 
 KernelRdma ask_kernel_rdma() {
   KernelRdma rdma;
-  const auto devices = ask(RDMA_NLDEV_CMD_GET, true);
+  const auto devices = ask(RDMA_NLDEV_CMD_GET, Answers::kAll);
   if (!devices) return rdma;
   rdma.present = true;
   for (const NetlinkMessage& message : *devices) {
     if (std::string name = read_device_name(message.body); !name.empty()) rdma.devices.push_back(std::move(name));
   }
-  if (const auto system = ask(RDMA_NLDEV_CMD_SYS_GET, false); system && !system->empty()) {
+  if (const auto system = ask(RDMA_NLDEV_CMD_SYS_GET, Answers::kOne); system && !system->empty()) {
     rdma.mode = read_namespace_mode(system->front().body);
   }
-  if (const auto resources = ask(RDMA_NLDEV_CMD_RES_GET, true)) {
+  if (const auto resources = ask(RDMA_NLDEV_CMD_RES_GET, Answers::kAll)) {
     for (const NetlinkMessage& message : *resources) {
       rdma.resources[read_device_name(message.body)] = read_resources(message.body);
     }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "rdma/doctor_facts.h"
-#include "rdma/doctor_netlink.h"
+#include "rdma/netlink.h"
 
 namespace verbena::rdma {
 

@@ -13,17 +13,14 @@
 #include <sys/socket.h>
 
 #include "rdma/doctor_interfaces.h"
-#include "rdma/doctor_netlink.h"
 #include "rdma/doctor_process.h"
 #include "rdma/doctor_rdma_netlink.h"
+#include "rdma/netlink.h"
 
 namespace verbena::rdma {
 namespace {
 
-using kernel::Bytes;
-using kernel::NetlinkMessage;
-using kernel::NetlinkRequest;
-using kernel::split_messages;
+using Bytes = std::vector<std::uint8_t>;
 
 // The body that a request with these attributes would have.
 Bytes body_of(const NetlinkRequest& request) {
@@ -83,7 +80,7 @@ TEST(Neighbour, IsReadWithItsStateAndMac) {
   header.ndm_state = NUD_STALE;
   const Bytes address{10, 0, 0, 2};
   const Bytes mac{2, 0, 0, 0, 0, 9};
-  NetlinkRequest message(RTM_NEWNEIGH, false);
+  NetlinkRequest message(RTM_NEWNEIGH);
   message.fixed(header).attribute(NDA_DST, address).attribute(NDA_LLADDR, mac);
   const auto neighbour = read_neighbour(body_of(message));
   ASSERT_TRUE(neighbour);
@@ -101,11 +98,11 @@ TEST(Dcb, TellsPfcAndDscpRules) {
   rule.selector = 5;
   rule.priority = 3;
   rule.protocol = 26;
-  const Bytes app = body_of(NetlinkRequest(0, false).attribute(DCB_ATTR_IEEE_APP, bytes_of(rule)));
-  const Bytes ieee = body_of(
-      NetlinkRequest(0, false).attribute(DCB_ATTR_IEEE_PFC, bytes_of(pfc)).attribute(DCB_ATTR_IEEE_APP_TABLE, app));
+  const Bytes app = body_of(NetlinkRequest(0).attribute(DCB_ATTR_IEEE_APP, bytes_of(rule)));
+  const Bytes ieee =
+      body_of(NetlinkRequest(0).attribute(DCB_ATTR_IEEE_PFC, bytes_of(pfc)).attribute(DCB_ATTR_IEEE_APP_TABLE, app));
   LossControl loss;
-  read_dcb(body_of(NetlinkRequest(0, false).attribute(DCB_ATTR_IEEE, ieee)), loss);
+  read_dcb(body_of(NetlinkRequest(0).attribute(DCB_ATTR_IEEE, ieee)), loss);
   EXPECT_EQ(loss.pfc_priorities, std::uint8_t{0x08});
   ASSERT_EQ(loss.dscp_priorities.size(), 1U);
   EXPECT_EQ(loss.dscp_priorities.front(), (std::pair{26, 3}));
@@ -113,18 +110,17 @@ TEST(Dcb, TellsPfcAndDscpRules) {
 
 TEST(RdmaNetlink, TellsModeNameAndResources) {
   const auto mode = [](std::uint8_t value) {
-    return read_namespace_mode(
-        body_of(NetlinkRequest(0, false).attribute(RDMA_NLDEV_SYS_ATTR_NETNS_MODE, Bytes{value})));
+    return read_namespace_mode(body_of(NetlinkRequest(0).attribute(RDMA_NLDEV_SYS_ATTR_NETNS_MODE, Bytes{value})));
   };
   EXPECT_EQ(mode(0), RdmaNamespaceMode::kExclusive);
   EXPECT_EQ(mode(1), RdmaNamespaceMode::kShared);
   EXPECT_FALSE(read_namespace_mode({}));
-  const Bytes entry = body_of(NetlinkRequest(0, false)
+  const Bytes entry = body_of(NetlinkRequest(0)
                                   .text(RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_NAME, "qp")
                                   .attribute(RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_CURR, bytes_of(std::uint64_t{12})));
-  const Bytes summary = body_of(NetlinkRequest(0, false).attribute(RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY, entry));
-  const Bytes body = body_of(
-      NetlinkRequest(0, false).text(RDMA_NLDEV_ATTR_DEV_NAME, "rxe0").attribute(RDMA_NLDEV_ATTR_RES_SUMMARY, summary));
+  const Bytes summary = body_of(NetlinkRequest(0).attribute(RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY, entry));
+  const Bytes body =
+      body_of(NetlinkRequest(0).text(RDMA_NLDEV_ATTR_DEV_NAME, "rxe0").attribute(RDMA_NLDEV_ATTR_RES_SUMMARY, summary));
   EXPECT_EQ(read_device_name(body), "rxe0");
   const auto resources = read_resources(body);
   ASSERT_EQ(resources.size(), 1U);
@@ -133,9 +129,9 @@ TEST(RdmaNetlink, TellsModeNameAndResources) {
 }
 
 TEST(Netlink, EveryTruncationIsSurvived) {
-  const Bytes entry = body_of(NetlinkRequest(0, false).text(RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_NAME, "qp"));
-  const Bytes summary = body_of(NetlinkRequest(0, false).attribute(RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY, entry));
-  const Bytes all = NetlinkRequest(7, true).attribute(RDMA_NLDEV_ATTR_RES_SUMMARY, summary).bytes();
+  const Bytes entry = body_of(NetlinkRequest(0).text(RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_NAME, "qp"));
+  const Bytes summary = body_of(NetlinkRequest(0).attribute(RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY, entry));
+  const Bytes all = NetlinkRequest(7, Answers::kAll).attribute(RDMA_NLDEV_ATTR_RES_SUMMARY, summary).bytes();
   for (std::size_t size = 0; size < all.size(); ++size) {
     const Bytes cut(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(size));
     for (const NetlinkMessage& message : split_messages(cut)) static_cast<void>(read_resources(message.body));

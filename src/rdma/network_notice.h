@@ -5,7 +5,7 @@
 #include <functional>
 #include <optional>
 
-#include "rdma/rtnetlink.h"
+#include "rdma/netlink.h"
 #include "verbena/network_change.h"
 
 namespace verbena::rdma {

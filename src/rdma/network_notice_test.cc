@@ -18,11 +18,10 @@ Bytes neighbour(std::uint8_t family, std::uint16_t state, std::size_t address_by
   body.ndm_family = family;
   body.ndm_ifindex = 5;
   body.ndm_state = state;
-  NetlinkRequest message(RTM_NEWNEIGH, body);
-  message.append(NDA_DST, Bytes(address_bytes, 10));
-  if (station_bytes != 0) message.append(NDA_LLADDR, Bytes(station_bytes, 2));
-  const Octets bytes = message.bytes();
-  return {bytes.begin(), bytes.end()};
+  NetlinkRequest message(RTM_NEWNEIGH);
+  message.fixed(body).attribute(NDA_DST, Bytes(address_bytes, 10));
+  if (station_bytes != 0) message.attribute(NDA_LLADDR, Bytes(station_bytes, 2));
+  return message.bytes();
 }
 
 std::vector<NetworkChange> read(Octets datagram) {

@@ -18,8 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "rdma/netlink.h"
 #include "rdma/network_notice.h"
-#include "rdma/rtnetlink.h"
 #include "rdma/verbs_error.h"
 
 namespace verbena {
@@ -60,7 +60,7 @@ Registry& registry() {
 }
 
 Result<rdma::NetlinkSocket> open_subscribed() {
-  Result<rdma::NetlinkSocket> socket = rdma::NetlinkSocket::open(SOCK_NONBLOCK);
+  Result<rdma::NetlinkSocket> socket = rdma::NetlinkSocket::open(NETLINK_ROUTE, SOCK_NONBLOCK);
   if (!socket) return socket;
   // Beyond the system's limit only a privileged process may go.
   if (::setsockopt(socket->fd(), SOL_SOCKET, SO_RCVBUFFORCE, &kReceiveBytes, sizeof kReceiveBytes) != 0) {

@@ -2,12 +2,11 @@
 
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 #include <fmt/format.h>
 #include <sys/socket.h>
 
-#include "rdma/rtnetlink.h"
+#include "rdma/netlink.h"
 
 namespace verbena {
 
@@ -53,11 +52,13 @@ tl::unexpected<Error> no_route(const Gid& destination, std::uint32_t netdev, int
 }
 
 Result<Route> read_answer(const NetlinkAnswer& answer, const Gid& destination, std::uint32_t netdev) {
-  if (answer.type == NLMSG_ERROR) return no_route(destination, netdev, answer.error);
-  if (answer.type != RTM_NEWROUTE || answer.body.size() < sizeof(rtmsg)) {
-    return failure(ErrorCode::kInternal, fmt::format("rtnetlink answered with type {}", answer.type));
+  if (answer.refused != 0) return no_route(destination, netdev, answer.refused);
+  if (answer.messages.empty() || answer.messages.front().type != RTM_NEWROUTE ||
+      answer.messages.front().body.size() < sizeof(rtmsg)) {
+    return failure(ErrorCode::kInternal,
+                   fmt::format("rtnetlink answered no route to a question for one to {}", to_string(destination)));
   }
-  const auto [message, attributes] = rdma::split_body<rtmsg>(answer.body);
+  const auto [message, attributes] = rdma::split_body<rtmsg>(answer.messages.front().body);
   if (message.rtm_type == RTN_UNREACHABLE || message.rtm_type == RTN_BLACKHOLE || message.rtm_type == RTN_PROHIBIT) {
     return no_route(destination, netdev, message.rtm_type == RTN_PROHIBIT ? EACCES : ENETUNREACH);
   }
@@ -74,10 +75,10 @@ Result<Route> look_up_route(const Gid& destination, std::uint32_t netdev) {
   const Octets address = rdma::address_in(destination);
   question.rtm_family = destination.is_ipv4_mapped() ? AF_INET : AF_INET6;
   question.rtm_dst_len = static_cast<std::uint8_t>(8 * address.size());
-  NetlinkRequest request(RTM_GETROUTE, question);
-  request.append(RTA_DST, address);
-  if (netdev != 0) request.append(RTA_OIF, netdev);
-  const Result<NetlinkAnswer> answer = rdma::ask_kernel(std::move(request), "a route");
+  NetlinkRequest request(RTM_GETROUTE);
+  request.fixed(question).attribute(RTA_DST, address);
+  if (netdev != 0) request.number(RTA_OIF, netdev);
+  const Result<NetlinkAnswer> answer = rdma::ask_kernel(NETLINK_ROUTE, request, "a route");
   if (!answer) return tl::make_unexpected(answer.error());
   return read_answer(*answer, destination, netdev);
 }

@@ -13,10 +13,16 @@ def listing(kernel, *words):
     return json.loads(kernel.verbena(*words, "--json", env=STAY_HERE))
 
 
-def test_a_port_that_the_kernel_holds_is_named_and_the_other_devices_are_listed_all_the_same(kernel):
-    said = kernel.verbena("devices", status=1)
-    assert "UDP port 4791" in said and "rdma link" in said, said
-    assert "rxe0" in said and "rxe1" in said, said
+def test_a_port_that_the_kernel_holds_leaves_the_other_devices_listed_and_ours_with_the_reason(kernel):
+    for subcommand in ("devices", "gids"):
+        said = kernel.verbena(subcommand)
+        assert "rxe0" in said and "rxe1" in said, said
+        reasons = [line for line in said.splitlines() if "cannot be used" in line]
+        assert reasons and all("UDP port 4791" in line and "rdma link" in line for line in reasons), said
+        assert len(reasons) == len({line.split()[0] for line in reasons}), said
+    rows = json.loads(kernel.verbena("devices", "--json"))["devices"]
+    assert {row["name"] for row in rows if row["usable"]} == {"rxe0", "rxe1"}, rows
+    assert "UDP port 4791" in kernel.verbena("gids", "--device", "verbena0", status=1)
 
 
 def test_devices_lists_both_rxe_devices(kernel):
