@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <source_location>
 #include <span>
 #include <string>
 #include <vector>
@@ -54,6 +55,9 @@ struct AhDirectoryOptions {
   // What the destructor waits for work in flight. Beyond it, however long that takes, it waits for what a creator has
   // under way on the device: a creation that resolves a neighbour may take seconds.
   std::chrono::nanoseconds close_grace = std::chrono::seconds(1);
+  // A handle held longer than this when the directory is destroyed is reported, with the place that took it. A lease
+  // always is.
+  std::chrono::nanoseconds leak_age = std::chrono::minutes(1);
   std::uint8_t reply_hop_limit = 64;
   // True: a thread reads the device's asynchronous events (one for all directories of a context). False: the
   // application reads them and hands each to on_async_event().
@@ -96,15 +100,17 @@ class VERBENA_API AhDirectory {
   // Waits until the destination is ready, at most until the deadline. One creation however many ask.
   // kInvalidArgument, kUnreachable, kNotFound, kTimedOut, kExhausted, kPermission, kUnavailable (closed, or the port or
   // its GIDs are gone). After a failure the same answer comes at once until the back-off is over.
-  Result<AhHandle> acquire(const Destination& destination, Deadline deadline);
-  AhTicket acquire_async(const Destination& destination);
+  // `place`, here and below: what leaks() and the report at the end name for the handle, its copies and its ticket's.
+  Result<AhHandle> acquire(const Destination& destination, Deadline deadline,
+                           std::source_location place = std::source_location::current());
+  AhTicket acquire_async(const Destination& destination, std::source_location place = std::source_location::current());
   // Asks for all of them; returns how many were not ready and are now on their way.
   std::size_t prewarm(std::span<const Destination> destinations);
   // What is ready now, without asking for it; empty where not. Takes a lock: senders use AhSender::next().
-  AhHandle find(const Destination& destination);
+  AhHandle find(const Destination& destination, std::source_location place = std::source_location::current());
 
   // One for each queue pair of the directory's domain and port.
-  Result<AhSender> make_sender();
+  Result<AhSender> make_sender(std::source_location place = std::source_location::current());
 
   // The sender of a received datagram, as a destination of this directory: source is the address it was sent to, the
   // hop limit is by policy. `grh` is what stands in front of the payload. The first call after an event reads the
@@ -115,6 +121,9 @@ class VERBENA_API AhDirectory {
   Result<EffectiveAddress> effective(const AhHandle& handle) const;
   AhStats stats() const;
   std::vector<AhRow> rows() const;
+  // Handles and leases held at least that long, by destination and place, the longest held first. Times are right to
+  // about a second: what was taken at one place within one shares a row.
+  std::vector<AhHolding> leaks(std::chrono::nanoseconds held_longer_than) const;
   const std::string& name() const;
   std::uint8_t port() const;
 

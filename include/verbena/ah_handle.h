@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <source_location>
 
 #include <infiniband/verbs.h>
 
@@ -18,6 +19,7 @@ class Core;
 struct Attempt;
 struct Binding;
 struct Entry;
+struct Holding;
 }  // namespace ah
 
 class AhLease;
@@ -41,17 +43,19 @@ class VERBENA_API AhHandle {
   // Requires: !empty().
   Destination destination() const noexcept;
   // The current address itself, for code that posts without an AhSender. kUnavailable where there is none now.
-  Result<AhLease> lease() const;
+  // `place` is what a report names while it is held (AhDirectory::leaks).
+  Result<AhLease> lease(std::source_location place = std::source_location::current()) const;
   friend bool operator==(const AhHandle& a, const AhHandle& b) noexcept { return a.binding_ == b.binding_; }
 
  private:
   friend class ah::Core;
   friend class AhSender;
   friend class AhDirectory;
-  AhHandle(std::shared_ptr<ah::Core> core, ah::Binding* binding) noexcept;
+  AhHandle(std::shared_ptr<ah::Core> core, ah::Binding* binding, ah::Holding* holding) noexcept;
 
   std::shared_ptr<ah::Core> core_;
   ah::Binding* binding_ = nullptr;
+  ah::Holding* holding_ = nullptr;  // null where binding_ is
 };
 
 // One address handle, kept until dropped, even when the destination has got a newer one meanwhile. The holder drops it
@@ -74,10 +78,11 @@ class VERBENA_API AhLease {
 
  private:
   friend class ah::Core;
-  AhLease(std::shared_ptr<ah::Core> core, ah::Entry* entry) noexcept;
+  AhLease(std::shared_ptr<ah::Core> core, ah::Entry* entry, ah::Holding* holding) noexcept;
 
   std::shared_ptr<ah::Core> core_;
   ah::Entry* entry_ = nullptr;
+  ah::Holding* holding_ = nullptr;  // null where entry_ is
 };
 
 // A request under way.
@@ -104,10 +109,11 @@ class VERBENA_API AhTicket {
  private:
   friend class ah::Core;
   friend class AhDirectory;
-  AhTicket(std::shared_ptr<ah::Core> core, std::shared_ptr<ah::Attempt> attempt);
+  AhTicket(std::shared_ptr<ah::Core> core, std::shared_ptr<ah::Attempt> attempt, std::source_location place);
 
   std::shared_ptr<ah::Core> core_;
   std::shared_ptr<ah::Attempt> attempt_;  // lies in core_: goes first
+  std::source_location place_;            // of who asked: its handles have it
 };
 
 }  // namespace verbena

@@ -4,15 +4,19 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <optional>
+#include <source_location>
 #include <span>
 #include <string>
 #include <vector>
 
 #include <infiniband/verbs.h>
 
+#include "verbena/ah_event.h"
 #include "verbena/destination.h"
 #include "verbena/export.h"
 #include "verbena/gid_table.h"
+#include "verbena/neighbour.h"
 
 namespace verbena {
 
@@ -45,9 +49,40 @@ struct AhRow {
   std::uint64_t leases = 0;   // leases held on its address handle
   bool in_flight = false;     // a posted and not completed work request names it
   std::chrono::nanoseconds age{};
-  std::uint32_t failures = 0;  // in a row
-  std::string last_error;      // empty where there was none
+  std::uint32_t failures = 0;       // in a row
+  std::string last_error;           // empty where there was none
+  std::chrono::nanoseconds held{};  // how long the oldest of its handles and leases is held
+  std::source_location held_at;     // the call that took it; line 0 where nothing is held
+  Gid next_hop;                     // the gateway, or the destination itself; zero: none was needed
+  std::optional<MacAddress> mac;    // of the next hop, as the device was told; empty: unknown
+  AhCause cause = AhCause::kNone;   // of the last doubt about its address
 };
+
+// Counted handles of one destination, or leases on its address, that are held; all were taken at one place within
+// about a second.
+struct AhHolding {
+  Destination destination;
+  std::source_location place;       // the call that took them; a copy of a handle has the place of the original
+  std::chrono::nanoseconds held{};  // how long the first of them is held
+  std::uint64_t count = 0;
+  bool lease = false;
+};
+
+// "2 handle(s) of 10.0.0.2, held for 61.0 s (taken at src/main.cc:17, in run)"
+VERBENA_API std::string in_words(const AhHolding& holding);
+
+// What a sender has not been told to be completed: the positions above `completed`, up to `position`.
+struct AhSenderRest {
+  std::uint64_t completed = 0;
+  std::uint64_t position = 0;
+  std::vector<Destination> destinations;  // whose addresses these may name
+  std::source_location place;             // the call of make_sender()
+  std::uint64_t outstanding() const noexcept { return position > completed ? position - completed : 0; }
+  bool empty() const noexcept { return outstanding() == 0; }
+};
+
+// "2 work request(s) not completed, positions 9 to 10, to 10.0.0.2 (sender made at src/main.cc:17, in run)"
+VERBENA_API std::string in_words(const AhSenderRest& rest);
 
 // Powers of two: bucket i counts creations that took [2^i, 2^(i+1)) microseconds; the last takes all above.
 using LatencyHistogram = std::array<std::uint64_t, 24>;
@@ -103,9 +138,14 @@ VERBENA_API std::span<const AhStatRow> ah_stat_rows() noexcept;
 
 // What a close left behind. Empty: all is given back.
 struct AhLeftover {
-  std::vector<AhRow> rows;    // address handles not destroyed, and why: leases, in_flight
-  std::uint64_t handles = 0;  // counted handles still held; they are safe to drop, and find nothing any more
+  std::vector<AhRow> rows;            // address handles not destroyed, and why: leases, in_flight
+  std::uint64_t handles = 0;          // counted handles still held; they are safe to drop, and find nothing any more
+  std::vector<AhHolding> held;        // these handles and the leases, by place, the longest held first
+  std::vector<AhSenderRest> senders;  // those with work in flight
   bool empty() const noexcept { return rows.empty() && handles == 0; }
 };
+
+// What keeps each address handle on the device, and who holds on.
+VERBENA_API std::string in_words(const AhLeftover& left);
 
 }  // namespace verbena

@@ -3,12 +3,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 
 #include <infiniband/verbs.h>
 
 #include "verbena/ah_handle.h"
+#include "verbena/ah_report.h"
+#include "verbena/deadline.h"
 #include "verbena/destination.h"
 #include "verbena/export.h"
 
@@ -28,9 +31,10 @@ struct SendQueue;
 // Thread-safety: one owner thread at a time (the one that posts to the queue pair); different senders share nothing
 // that
 //                either writes on a hit.
-// Ownership:     move-only. Destroy it when all is completed; or call drained() after destroying the queue pair, before
-//                this. What it does not know to be completed then stays on the device for good, and the directory
-//                names it at its end.
+// Ownership:     move-only. Destroy it when all is completed (close() says whether it is); or call drained() after
+//                destroying the queue pair, before this. What it does not know to be completed is reported by the
+//                destructor (release_failure.h), stays on the device for good, and is named by the directory at its
+//                end.
 // Errors:        nullptr: not ready; AhDirectory::acquire() says why. An empty one (by default, or moved from) finds
 //                nothing and counts nothing.
 class VERBENA_API AhSender {
@@ -64,12 +68,19 @@ class VERBENA_API AhSender {
   // The queue pair was destroyed or reset: nothing is in flight.
   void drained() noexcept;
 
+  // No more addresses from now on: next() gives nullptr. Waits until all that took one has completed, at most until the
+  // deadline, and returns what has not: empty where all is given back. `poll` is called again and again meanwhile, once
+  // at least; it is to take completions from the queue and tell them. Without it one other thread may tell them. May be
+  // called again.
+  AhSenderRest close(Deadline deadline, const std::function<void()>& poll = {});
+
  private:
   friend class ah::Core;
   AhSender(std::shared_ptr<ah::Core> core, std::shared_ptr<ah::SendQueue> queue) noexcept;
 
   std::shared_ptr<ah::Core> core_;
-  std::shared_ptr<ah::SendQueue> queue_;
+  std::shared_ptr<ah::SendQueue> queue_;  // for next(); null from close() on
+  std::shared_ptr<ah::SendQueue> work_;   // the same, for completions
 };
 
 }  // namespace verbena

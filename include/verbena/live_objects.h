@@ -16,8 +16,8 @@ struct LiveObject {
   std::source_location place;  // the call that made it
 };
 
-// Those of a protection domain: memory regions and queue pairs, and the completion queues that its queue pairs use or
-// used. Not what was made without Verbena.
+// Those of a protection domain: memory regions and queue pairs, the completion queues that its queue pairs use or
+// used, and the address handles that a directory had to leave behind at its end. Not what was made without Verbena.
 // Thread-safety: any thread.
 VERBENA_API std::vector<LiveObject> live_objects(const ibv_pd* domain);
 
@@ -31,6 +31,8 @@ VERBENA_API void note_alive(const void* object, std::string what, const std::sou
                             const ibv_pd* domain);
 // From now on it counts as one of `domain`, unless it is one of another already.
 VERBENA_API void note_used_by(const void* object, const ibv_pd* domain);
+// A new domain: what an earlier one at this address has left is none of its own.
+VERBENA_API void note_new_domain(const ibv_pd* domain) noexcept;
 // Ignored where it is not known.
 VERBENA_API void note_gone(const void* object) noexcept;
 

@@ -32,24 +32,24 @@ AhDirectory::~AhDirectory() {
   if (core_) core_->shut_down();
 }
 
-Result<AhHandle> AhDirectory::acquire(const Destination& destination, Deadline deadline) {
-  return core_->acquire(destination, deadline);
+Result<AhHandle> AhDirectory::acquire(const Destination& destination, Deadline deadline, std::source_location place) {
+  return core_->acquire(destination, deadline, place);
 }
 
-AhTicket AhDirectory::acquire_async(const Destination& destination) {
-  return core_->acquire_async(destination);
+AhTicket AhDirectory::acquire_async(const Destination& destination, std::source_location place) {
+  return core_->acquire_async(destination, place);
 }
 
 std::size_t AhDirectory::prewarm(std::span<const Destination> destinations) {
   return core_->prewarm(destinations);
 }
 
-AhHandle AhDirectory::find(const Destination& destination) {
-  return core_->find(destination);
+AhHandle AhDirectory::find(const Destination& destination, std::source_location place) {
+  return core_->find(destination, place);
 }
 
-Result<AhSender> AhDirectory::make_sender() {
-  return core_->make_sender();
+Result<AhSender> AhDirectory::make_sender(std::source_location place) {
+  return core_->make_sender(place);
 }
 
 Result<Destination> AhDirectory::reply_to(const ibv_wc& completion, std::span<const std::byte, 40> grh) const {
@@ -69,6 +69,10 @@ AhStats AhDirectory::stats() const {
 
 std::vector<AhRow> AhDirectory::rows() const {
   return core_->rows();
+}
+
+std::vector<AhHolding> AhDirectory::leaks(std::chrono::nanoseconds held_longer_than) const {
+  return core_->leaks(held_longer_than);
 }
 
 const std::string& AhDirectory::name() const {

@@ -1,5 +1,7 @@
 #include "verbena/ah_sender.h"
 
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "ah/core.h"
@@ -7,19 +9,20 @@
 namespace verbena {
 
 AhSender::AhSender(std::shared_ptr<ah::Core> core, std::shared_ptr<ah::SendQueue> queue) noexcept
-    : core_(std::move(core)), queue_(std::move(queue)) {}
+    : core_(std::move(core)), queue_(std::move(queue)), work_(queue_) {}
 
 AhSender& AhSender::operator=(AhSender&& other) noexcept {
   if (this != &other) {
-    if (queue_) core_->retire_sender(queue_);
+    if (work_) core_->drop_sender(work_);
     core_ = std::move(other.core_);
     queue_ = std::move(other.queue_);
+    work_ = std::move(other.work_);
   }
   return *this;
 }
 
 AhSender::~AhSender() {
-  if (queue_) core_->retire_sender(queue_);
+  if (work_) core_->drop_sender(work_);
 }
 
 ibv_ah* AhSender::next(const Destination& destination) noexcept {
@@ -45,27 +48,43 @@ ibv_ah* AhSender::next_reply(const ibv_wc& completion, std::span<const std::byte
 }
 
 std::uint64_t AhSender::position() const noexcept {
-  return queue_ ? queue_->position.load(std::memory_order_relaxed) : 0;
+  return work_ ? work_->position.load(std::memory_order_relaxed) : 0;
 }
 
 std::uint64_t AhSender::outstanding() const noexcept {
-  return queue_ ? queue_->outstanding() : 0;
+  return work_ ? work_->outstanding() : 0;
 }
 
 void AhSender::retract(std::uint64_t count) noexcept {
-  if (queue_) queue_->retract(count);
+  if (work_) work_->retract(count);
 }
 
 void AhSender::completed(std::uint64_t count) noexcept {
-  if (queue_) queue_->complete_through(queue_->completed.load(std::memory_order_relaxed) + count);
+  if (work_) work_->complete_through(work_->completed.load(std::memory_order_relaxed) + count);
 }
 
 void AhSender::completed_through(std::uint64_t position) noexcept {
-  if (queue_) queue_->complete_through(position);
+  if (work_) work_->complete_through(position);
 }
 
 void AhSender::drained() noexcept {
-  if (queue_) queue_->complete_through(queue_->position.load(std::memory_order_relaxed));
+  if (work_) work_->complete_through(work_->position.load(std::memory_order_relaxed));
+}
+
+AhSenderRest AhSender::close(Deadline deadline, const std::function<void()>& poll) {
+  constexpr auto kStep = std::chrono::microseconds(100);
+  queue_.reset();
+  if (!work_) return {};
+  for (bool first = true; work_->outstanding() != 0; first = false) {
+    if (!first && deadline.passed()) break;
+    if (poll) {
+      poll();
+    } else if (!deadline.passed()) {
+      std::this_thread::sleep_for(kStep);
+    }
+  }
+  if (work_->outstanding() == 0) core_->retire_sender(work_);
+  return core_->rest_of(*work_);
 }
 
 }  // namespace verbena

@@ -24,6 +24,7 @@
 #include "ah/ah_key.h"
 #include "ah/attempt.h"
 #include "ah/destination_key.h"
+#include "ah/holding.h"
 #include "verbena/ah_event.h"
 #include "verbena/gid_table.h"
 #include "verbena/network_change.h"
@@ -76,6 +77,9 @@ struct Entry {
   std::uint64_t seen_stamps = 0;  // the sum of all stamps at that scan
 };
 
+// What was asked for, as far as the device was told.
+Destination destination_of(const Entry& entry) noexcept;
+
 // Why a binding has no address, or not the one it should have. Few have that, so it is not in Binding.
 struct Trouble {
   std::uint32_t failures = 0;      // in a row
@@ -93,13 +97,15 @@ struct alignas(64) Binding {
   const DestinationKey key;
   // Null: not ready. Written under Core's mutex, release; read by senders inside a section, acquire.
   std::atomic<Entry*> entry{nullptr};
+  std::uint64_t generation = 0;  // how many it has had; guarded by Core's mutex, written only beside the one above
 
-  // From 0 to 1 under Core's mutex, or by who has a pin (Core::settle). Partner of the release decrement: the acquire
-  // load in Core::is_unheld.
+  // From 0 to 1 under Core's mutex. Partner of the release decrement: the acquire load in Core::is_unheld.
   alignas(64) std::atomic<std::uint32_t> handles{0};
   // Attempts. From 0 to 1 under Core's mutex only: pins == 0 and then handles == 0, read in this order under the mutex,
   // is stable there. Partner of the release decrement: the acquire load in Core::is_unheld.
   std::atomic<std::uint32_t> pins{0};
+
+  Holding holding;  // of those handles, the first record (holding.h)
 
   // All below: guarded by Core's mutex.
   Binding* next_sharing = nullptr;
@@ -107,7 +113,8 @@ struct alignas(64) Binding {
   std::unique_ptr<Trouble> trouble;  // null: all is well
   bool again = false;                // something changed during the attempt: run another after it
   AhCause cause = AhCause::kNone;    // of the attempt, and of the one after it
-  std::uint64_t generation = 0;      // how many addresses it has had
 };
+
+static_assert(sizeof(Binding) == 128, "two lines: what senders read, and the rest");
 
 }  // namespace verbena::ah

@@ -136,6 +136,7 @@ Core::Core(Parts parts)
 Core::~Core() {
   if (keeper_.joinable()) shut_down();  // create() failed after the threads had begun
   if (domain_keeper_) sweep();
+  name_what_stays();
   arbiter_->leave(this);
   account_->release_memory((table_.size() + forgotten_.size()) * kDestinationBytes);
   account_->release_memory(senders_.size() * max_entries_ * sizeof(std::uint64_t));

@@ -18,6 +18,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <source_location>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -30,6 +31,7 @@
 #include "ah/attempt.h"
 #include "ah/attributes.h"
 #include "ah/binding.h"
+#include "ah/holding.h"
 #include "ah/lookup_table.h"
 #include "ah/report_server.h"
 #include "ah/send_queue.h"
@@ -65,16 +67,18 @@ class Core : public std::enable_shared_from_this<Core> {
   ~Core();
 
   // core_acquire.cc
-  Result<AhHandle> acquire(const Destination& destination, Deadline deadline);
-  AhTicket acquire_async(const Destination& destination);
+  Result<AhHandle> acquire(const Destination& destination, Deadline deadline, const std::source_location& place);
+  AhTicket acquire_async(const Destination& destination, const std::source_location& place);
   std::size_t prewarm(std::span<const Destination> destinations);
-  AhHandle find(const Destination& destination);
-  Result<AhHandle> settle(const Attempt& attempt, Deadline deadline);
-  Status on_ready(const std::shared_ptr<Attempt>& attempt, std::function<void(Result<AhHandle>)> callback);
-  AhHandle adopt(Binding& binding) noexcept;  // Requires: pinned, held, or mutex_
-  Result<AhLease> lease(Binding& binding);
+  AhHandle find(const Destination& destination, const std::source_location& place);
+  Result<AhHandle> settle(const Attempt& attempt, Deadline deadline, const std::source_location& place);
+  Status on_ready(const std::shared_ptr<Attempt>& attempt, const std::source_location& place,
+                  std::function<void(Result<AhHandle>)> callback);
+  Result<AhLease> lease(Binding& binding, const std::source_location& place);
   bool is_superseded(const Entry& entry);
-  Result<AhSender> make_sender();
+  Result<AhSender> make_sender(const std::source_location& place);
+  // It has no owner any more; what is in flight is reported.
+  void drop_sender(const std::shared_ptr<SendQueue>& queue);
   void retire_sender(const std::shared_ptr<SendQueue>& queue);
   Result<Destination> reply_to(const ibv_wc& completion, std::span<const std::byte, 40> grh);
   // `own`: the addresses of the device.
@@ -96,6 +100,10 @@ class Core : public std::enable_shared_from_this<Core> {
   Result<EffectiveAddress> effective(const Binding& binding);
   AhStats stats();
   std::vector<AhRow> rows();
+
+  // core_hold.cc
+  std::vector<AhHolding> leaks(std::chrono::nanoseconds held_longer_than);
+  AhSenderRest rest_of(const SendQueue& queue);
 
   // core_keep.cc
   AhLeftover close(Deadline deadline);
@@ -137,6 +145,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // core_acquire.cc; all require mutex_.
   Asked ask(const Destination& destination);
+  AhHandle adopt(Binding& binding, const std::source_location& place);
   Binding* make_binding(const DestinationKey& key);
   void start_attempt(Binding& binding, Lane lane, AhCause cause);
   Error unavailable() const;  // closed, or the device is gone
@@ -219,8 +228,15 @@ class Core : public std::enable_shared_from_this<Core> {
   void reclaim_aged(std::int64_t now);  // Requires: mutex_
   void refresh_aged(std::int64_t now);  // Requires: mutex_
   void retry_failed(std::int64_t now);  // Requires: mutex_
-  AhLeftover leftover();
   void poke_keeper();
+
+  // core_hold.cc
+  AhLeftover leftover();
+  std::vector<AhSenderRest> rests();
+  std::vector<AhHolding> holdings(std::int64_t now, std::chrono::nanoseconds at_least) const;  // Requires: mutex_
+  void note_longest(AhRow& row, const Binding& binding, std::int64_t now) const;               // Requires: mutex_
+  void note_longest(AhRow& row, const Entry& entry, std::int64_t now) const;                   // Requires: mutex_
+  void name_what_stays();
 
   // core_report.cc; require mutex_
   AhRow row_of(const Binding& binding, std::int64_t now) const;
@@ -250,6 +266,8 @@ class Core : public std::enable_shared_from_this<Core> {
   std::vector<std::uint32_t> free_slots_;
   std::vector<Entry*> retired_;
   std::vector<Binding*> forgotten_;
+  Holdings handle_holdings_;  // by binding, which has the first itself
+  Holdings lease_holdings_;   // by entry
   std::size_t sweeping_ = 0;  // retired entries that a sweep has in its hands
   std::size_t unwell_ = 0;    // bindings with Trouble
   Epoch epoch_;

@@ -8,6 +8,7 @@
 #include "ah/core.h"
 #include "rdma/verbs_error.h"
 #include "verbena/grh.h"
+#include "verbena/verbs_object.h"
 
 namespace verbena::ah {
 
@@ -82,12 +83,13 @@ void Core::start_attempt(Binding& binding, Lane lane, AhCause cause) {
   pool_.submit(lane, [this, &binding] { run_attempt(binding, true); });
 }
 
-AhHandle Core::adopt(Binding& binding) noexcept {
+AhHandle Core::adopt(Binding& binding, const std::source_location& place) {
+  Holding& holding = handle_holdings_.take(&binding, &binding.holding, place, now_ns());
   binding.handles.fetch_add(1, std::memory_order_relaxed);
-  return {shared_from_this(), &binding};
+  return {shared_from_this(), &binding, &holding};
 }
 
-Result<AhHandle> Core::settle(const Attempt& attempt, Deadline deadline) {
+Result<AhHandle> Core::settle(const Attempt& attempt, Deadline deadline, const std::source_location& place) {
   std::optional<Status> outcome = attempt.wait(deadline);
   if (!outcome) {
     return failure(ErrorCode::kTimedOut,
@@ -95,43 +97,45 @@ Result<AhHandle> Core::settle(const Attempt& attempt, Deadline deadline) {
                                in_words(destination_of(attempt.binding()->key))));
   }
   if (!*outcome) return tl::make_unexpected(outcome->error());
-  return adopt(*attempt.binding());
+  const Lock lock(mutex_);
+  return adopt(*attempt.binding(), place);
 }
 
 // The attempt is finished under mutex_: what it calls then only puts the callback into the announcer's line.
-Status Core::on_ready(const std::shared_ptr<Attempt>& attempt, std::function<void(Result<AhHandle>)> callback) {
+Status Core::on_ready(const std::shared_ptr<Attempt>& attempt, const std::source_location& place,
+                      std::function<void(Result<AhHandle>)> callback) {
   try {
     announcer_.prepare();
   } catch (const std::system_error& error) {
     return rdma::verbs_failure("thread", "of the callbacks", error.code().value());
   }
-  attempt->when_done([self = shared_from_this(), attempt, call = std::move(callback)]() mutable {
+  attempt->when_done([self = shared_from_this(), attempt, place, call = std::move(callback)]() mutable {
     Core& core = *self;
-    core.announcer_.call([self = std::move(self), attempt = std::move(attempt), call = std::move(call)] {
-      call(self->settle(*attempt, Deadline::at({})));
+    core.announcer_.call([self = std::move(self), attempt = std::move(attempt), place, call = std::move(call)] {
+      call(self->settle(*attempt, Deadline::at({}), place));
     });
   });
   return {};
 }
 
-Result<AhHandle> Core::acquire(const Destination& destination, Deadline deadline) {
+Result<AhHandle> Core::acquire(const Destination& destination, Deadline deadline, const std::source_location& place) {
   Asked asked;
   {
     const Lock lock(mutex_);
     asked = ask(destination);
-    if (asked.ready != nullptr) return adopt(*asked.ready);
+    if (asked.ready != nullptr) return adopt(*asked.ready, place);
   }
-  return settle(*asked.attempt, deadline);
+  return settle(*asked.attempt, deadline, place);
 }
 
-AhTicket Core::acquire_async(const Destination& destination) {
+AhTicket Core::acquire_async(const Destination& destination, const std::source_location& place) {
   const Lock lock(mutex_);
   Asked asked = ask(destination);
   if (asked.ready != nullptr) {
     asked.attempt = std::make_shared<Attempt>(asked.ready);
     asked.attempt->finish(std::nullopt);
   }
-  return {shared_from_this(), std::move(asked.attempt)};
+  return {shared_from_this(), std::move(asked.attempt), place};
 }
 
 std::size_t Core::prewarm(std::span<const Destination> destinations) {
@@ -144,7 +148,7 @@ std::size_t Core::prewarm(std::span<const Destination> destinations) {
   return started;
 }
 
-AhHandle Core::find(const Destination& destination) {
+AhHandle Core::find(const Destination& destination, const std::source_location& place) {
   const Lock lock(mutex_);
   Binding* binding = table_.find(key_of(destination, facts_.port));
   if (binding == nullptr || binding->entry.load(std::memory_order_relaxed) == nullptr) {
@@ -152,10 +156,10 @@ AhHandle Core::find(const Destination& destination) {
     return {};
   }
   ++counts_.hits;
-  return adopt(*binding);
+  return adopt(*binding, place);
 }
 
-Result<AhLease> Core::lease(Binding& binding) {
+Result<AhLease> Core::lease(Binding& binding, const std::source_location& place) {
   const Lock lock(mutex_);
   Entry* entry = binding.entry.load(std::memory_order_relaxed);
   if (entry == nullptr) {
@@ -164,8 +168,9 @@ Result<AhLease> Core::lease(Binding& binding) {
                    fmt::format("destination {} has no address now{}{}", in_words(destination_of(binding.key)),
                                binding.trouble ? ": " : "", binding.trouble ? binding.trouble->error.message : ""));
   }
+  Holding& holding = lease_holdings_.take(entry, nullptr, place, now_ns());
   entry->leases.fetch_add(1, std::memory_order_relaxed);
-  return AhLease(shared_from_this(), entry);
+  return AhLease(shared_from_this(), entry, &holding);
 }
 
 bool Core::is_superseded(const Entry& entry) {
@@ -173,7 +178,7 @@ bool Core::is_superseded(const Entry& entry) {
   return entry.state == EntryState::kRetired || entry.stale;
 }
 
-Result<AhSender> Core::make_sender() {
+Result<AhSender> Core::make_sender(const std::source_location& place) {
   {
     const Lock lock(mutex_);
     if (closed_ || device_gone_) return tl::make_unexpected(unavailable());
@@ -187,19 +192,31 @@ Result<AhSender> Core::make_sender() {
                     name_, bytes, account_->memory()));
   }
   const Lock lock(senders_mutex_);
-  auto queue = std::make_shared<SendQueue>(table_, max_entries_, facts_.port, light_.load(std::memory_order_relaxed));
+  auto queue =
+      std::make_shared<SendQueue>(table_, max_entries_, facts_.port, light_.load(std::memory_order_relaxed), place);
   senders_.push_back(queue);
   return AhSender(shared_from_this(), std::move(queue));
+}
+
+void Core::drop_sender(const std::shared_ptr<SendQueue>& queue) {
+  if (queue->outstanding() == 0) return retire_sender(queue);
+  detail::report_release_failure(
+      {ErrorCode::kBusy, 0,
+       fmt::format("address directory of {}: a sender goes with {}; tell it of completions, or call drained() after "
+                   "its queue pair is gone, before that: until the directory ends, these addresses are kept",
+                   name_, in_words(rest_of(*queue)))});
 }
 
 // A queue with work in flight stays: its stamps hold back what that work names.
 void Core::retire_sender(const std::shared_ptr<SendQueue>& queue) {
   if (queue->outstanding() != 0) return;
   const Lock lock(senders_mutex_);
+  const auto at = std::find(senders_.begin(), senders_.end(), queue);
+  if (at == senders_.end()) return;
   past_hits_ += queue->position + queue->retracted;
   past_misses_ += queue->misses;
   past_misused_ += queue->misused;
-  senders_.erase(std::remove(senders_.begin(), senders_.end(), queue), senders_.end());
+  senders_.erase(at);
   account_->release_memory(max_entries_ * sizeof(std::uint64_t));
 }
 

@@ -21,17 +21,6 @@ constexpr std::int64_t kShortest_ns = 1'000'000;
 constexpr std::int64_t kLongest_ns = 100'000'000;
 constexpr auto kCloseStep = std::chrono::milliseconds(1);
 
-std::string leftover_in_words(const AhLeftover& left, const std::string& name) {
-  std::string text =
-      fmt::format("address directory of {}: {} address handle(s) are left on the device", name, left.rows.size());
-  for (const AhRow& row : left.rows) {
-    text += fmt::format("; {} ({} lease(s){}{})", in_words(row.destination), row.leases,
-                        row.in_flight ? ", named by work in flight" : "",
-                        row.last_error.empty() ? "" : ", " + row.last_error);
-  }
-  return text + "; drop leases, and complete or destroy queue pairs, before the directory";
-}
-
 }  // namespace
 
 void Core::poke_keeper() {
@@ -165,17 +154,6 @@ AhLeftover Core::close(Deadline deadline) {
   return leftover();
 }
 
-AhLeftover Core::leftover() {
-  AhLeftover left;
-  const Lock lock(mutex_);
-  const std::int64_t now = now_ns();
-  for (const Entry* entry : by_slot_) {
-    if (entry != nullptr) left.rows.push_back(row_of(*entry, now));
-  }
-  table_.for_each([&](const Binding& binding) { left.handles += binding.handles.load(std::memory_order_relaxed); });
-  return left;
-}
-
 void Core::let_go_of_domain() {
   const std::lock_guard sweeping(sweep_mutex_);
   const Lock lock(mutex_);
@@ -196,10 +174,14 @@ void Core::shut_down() {
   announcer_.stop();
   sweep();
   arbiter_->leave(this);
-  const AhLeftover left = leftover();
-  if (!left.rows.empty()) {
-    detail::report_release_failure({ErrorCode::kBusy, 0, leftover_in_words(left, name_)});
-  }
+  AhLeftover left = leftover();
+  std::erase_if(left.held, [this](const AhHolding& one) { return !one.lease && one.held <= options_.leak_age; });
+  if (left.rows.empty() && left.held.empty()) return;
+  detail::report_release_failure(
+      {ErrorCode::kBusy, 0,
+       fmt::format("address directory of {} ends: {}; drop handles and leases, and complete or destroy queue pairs, "
+                   "before the directory",
+                   name_, in_words(left))});
 }
 
 }  // namespace verbena::ah

@@ -131,6 +131,7 @@ void Core::retire(Entry& entry) {
 void Core::forget(Binding& binding) {
   if (binding.trouble) --unwell_;
   table_.erase(&binding);
+  handle_holdings_.forget(&binding);
   forgotten_.push_back(&binding);
 }
 
@@ -242,6 +243,7 @@ std::size_t Core::sweep() {
     by_slot_[entry->slot] = nullptr;
     hop_tags_[entry->slot] = 0;
     free_slots_.push_back(entry->slot);
+    lease_holdings_.forget(entry);
     delete entry;
   }
   counts_.destroyed += destroyed.size();

@@ -5,6 +5,20 @@
 
 namespace verbena::ah {
 
+Destination destination_of(const Entry& entry) noexcept {
+  Destination destination;
+  destination.gid = entry.key.destination;
+  destination.lid = entry.key.lid;
+  destination.flow_label = entry.key.flow_label;
+  destination.traffic_class = entry.key.traffic_class;
+  destination.service_level = entry.key.service_level;
+  destination.hop_limit = entry.key.hop_limit;
+  destination.static_rate = entry.key.static_rate;
+  destination.source_path_bits = entry.key.source_path_bits;
+  destination.port = entry.key.port;
+  return destination;
+}
+
 Result<EffectiveAddress> Core::effective(const Binding& binding) {
   const Lock lock(mutex_);
   const Entry* entry = binding.entry.load(std::memory_order_relaxed);
@@ -66,6 +80,8 @@ AhRow Core::row_of(const Binding& binding, std::int64_t now) const {
   if (entry != nullptr) row = row_of(*entry, now);
   row.destination = destination_of(binding.key);
   row.handles = binding.handles.load(std::memory_order_relaxed);
+  row.cause = binding.cause;
+  note_longest(row, binding, now);
   if (binding.trouble) {
     row.failures = binding.trouble->failures;
     row.last_error = binding.trouble->error.message;
@@ -80,21 +96,16 @@ AhRow Core::row_of(const Binding& binding, std::int64_t now) const {
 
 AhRow Core::row_of(const Entry& entry, std::int64_t now) const {
   AhRow row;
-  row.destination.gid = entry.key.destination;
-  row.destination.lid = entry.key.lid;
-  row.destination.flow_label = entry.key.flow_label;
-  row.destination.traffic_class = entry.key.traffic_class;
-  row.destination.service_level = entry.key.service_level;
-  row.destination.hop_limit = entry.key.hop_limit;
-  row.destination.static_rate = entry.key.static_rate;
-  row.destination.source_path_bits = entry.key.source_path_bits;
-  row.destination.port = entry.key.port;
+  row.destination = destination_of(entry);
   row.state = entry.state == EntryState::kCreating ? AhState::kPending : AhState::kRetired;
   row.source = entry.source;
   row.leases = entry.leases.load(std::memory_order_relaxed);
   row.in_flight = is_in_flight(entry);
   row.age = std::chrono::nanoseconds(entry.created_ns != 0 ? now - entry.created_ns : 0);
   if (entry.state == EntryState::kRetired) row.last_error = last_release_error_;
+  row.next_hop = entry.hop.address;
+  row.mac = entry.hop.mac;
+  note_longest(row, entry, now);
   return row;
 }
 

@@ -13,7 +13,8 @@ namespace verbena::ah {
 namespace {
 
 constexpr std::array kColumns{"directory", "destination", "state",     "source", "source_type", "index",
-                              "handles",   "leases",      "in_flight", "age_ms", "failures",    "last_error"};
+                              "handles",   "leases",      "in_flight", "age_ms", "failures",    "last_error",
+                              "held_ms",   "held_at",     "next_hop",  "mac",    "cause"};
 
 std::string as_word(std::string_view text) {
   std::string word(text);
@@ -21,6 +22,14 @@ std::string as_word(std::string_view text) {
     if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = ' ';
   }
   return word;
+}
+
+std::string milliseconds(std::chrono::nanoseconds span) {
+  return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(span).count());
+}
+
+std::string in_words(const std::source_location& place) {
+  return fmt::format("{}:{} {}", place.file_name(), place.line(), place.function_name());
 }
 
 const std::vector<std::string>& bucket_names() {
@@ -61,19 +70,24 @@ std::string dump_head() {
 
 std::string dump_line(std::string_view directory, const AhRow& row) {
   const bool has_source = !row.source.gid.is_zero();
-  const std::array<std::string, kColumns.size()> words{
-      as_word(directory),
-      as_word(in_words(row.destination)),
-      to_string(row.state),
-      has_source ? to_string(row.source.gid) : "",
-      has_source ? to_string(row.source.type) : "",
-      has_source ? std::to_string(row.source.index) : "",
-      std::to_string(row.handles),
-      std::to_string(row.leases),
-      row.in_flight ? "1" : "0",
-      std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(row.age).count()),
-      std::to_string(row.failures),
-      as_word(row.last_error)};
+  const bool is_held = row.held_at.line() != 0;
+  const std::array<std::string, kColumns.size()> words{as_word(directory),
+                                                       as_word(in_words(row.destination)),
+                                                       to_string(row.state),
+                                                       has_source ? to_string(row.source.gid) : "",
+                                                       has_source ? to_string(row.source.type) : "",
+                                                       has_source ? std::to_string(row.source.index) : "",
+                                                       std::to_string(row.handles),
+                                                       std::to_string(row.leases),
+                                                       row.in_flight ? "1" : "0",
+                                                       milliseconds(row.age),
+                                                       std::to_string(row.failures),
+                                                       as_word(row.last_error),
+                                                       is_held ? milliseconds(row.held) : "",
+                                                       is_held ? as_word(in_words(row.held_at)) : "",
+                                                       row.next_hop.is_zero() ? "" : to_string(row.next_hop),
+                                                       row.mac ? fmt::format("{:02x}", fmt::join(*row.mac, ":")) : "",
+                                                       row.cause == AhCause::kNone ? "" : to_string(row.cause)};
   return fmt::format("{}\n", fmt::join(words, "\t"));
 }
 

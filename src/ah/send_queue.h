@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <source_location>
 
 #include <infiniband/verbs.h>
 
@@ -28,8 +29,13 @@ namespace verbena::ah {
 // Ownership:     shared by the sender and the directory, which reads it after the sender is gone.
 // Errors:        nullptr: not ready.
 struct alignas(64) SendQueue {
-  SendQueue(const LookupTable& look_up, std::size_t slots, std::uint8_t own_port, bool light_fence)
-      : table(look_up), port(own_port), light(light_fence), stamps(new std::atomic<std::uint64_t>[slots]()) {}
+  SendQueue(const LookupTable& look_up, std::size_t slots, std::uint8_t own_port, bool light_fence,
+            const std::source_location& made_at = {})
+      : table(look_up),
+        port(own_port),
+        light(light_fence),
+        stamps(new std::atomic<std::uint64_t>[slots]()),
+        place(made_at) {}
 
   // Owner. No other order is needed than in the section's own comments: these lines are private to one writer.
   std::atomic<std::uint64_t> activity{0};
@@ -47,6 +53,7 @@ struct alignas(64) SendQueue {
   const std::uint8_t port;
   std::atomic<bool> light;  // membarrier is there; falls once, where the kernel takes it away
   const std::unique_ptr<std::atomic<std::uint64_t>[]> stamps;
+  const std::source_location place;  // that made it
 
   ibv_ah* next(const DestinationKey& key) noexcept {
     enter();

@@ -26,7 +26,7 @@ std::string TenantRelease::in_words() const {
   std::string text =
       fmt::format("{} director{} closed, {} address handle(s) destroyed, protection domain {}", directories,
                   directories == 1 ? "y" : "ies", address_handles, domain ? "released" : "kept");
-  for (const AhLeftover& one : left) text += fmt::format("; {} address handle(s) still in use", one.rows.size());
+  for (const AhLeftover& one : left) text += "; " + verbena::in_words(one);
   for (const LiveObject& object : leaked) text += "; still there: " + verbena::in_words(object);
   if (!domain && !status) text += "; " + status.error().message;
   return text;

@@ -129,15 +129,20 @@ std::string render_directories(const DirectorySurvey& survey, const DirectorySur
 }
 
 std::string render_entries(const DirectorySurvey& survey) {
-  constexpr std::array<std::pair<std::string_view, Align>, 9> kShown{{{"directory", Align::kLeft},
-                                                                      {"destination", Align::kLeft},
-                                                                      {"state", Align::kLeft},
-                                                                      {"source", Align::kLeft},
-                                                                      {"handles", Align::kRight},
-                                                                      {"leases", Align::kRight},
-                                                                      {"in_flight", Align::kRight},
-                                                                      {"age_ms", Align::kRight},
-                                                                      {"last_error", Align::kLeft}}};
+  constexpr std::array<std::pair<std::string_view, Align>, 14> kShown{{{"directory", Align::kLeft},
+                                                                       {"destination", Align::kLeft},
+                                                                       {"state", Align::kLeft},
+                                                                       {"source", Align::kLeft},
+                                                                       {"handles", Align::kRight},
+                                                                       {"leases", Align::kRight},
+                                                                       {"in_flight", Align::kRight},
+                                                                       {"age_ms", Align::kRight},
+                                                                       {"held_ms", Align::kRight},
+                                                                       {"held_at", Align::kLeft},
+                                                                       {"next_hop", Align::kLeft},
+                                                                       {"mac", Align::kLeft},
+                                                                       {"cause", Align::kLeft},
+                                                                       {"last_error", Align::kLeft}}};
   std::string text;
   for (const DirectoryProcess& process : survey.processes) {
     std::vector<Column> columns;

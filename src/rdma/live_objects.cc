@@ -53,6 +53,11 @@ void detail::note_used_by(const void* object, const ibv_pd* domain) {
   if (at != registry().records.end() && at->second.domain == nullptr) at->second.domain = domain;
 }
 
+void detail::note_new_domain(const ibv_pd* domain) noexcept {
+  const std::lock_guard lock(registry().mutex);
+  std::erase_if(registry().records, [domain](const auto& one) { return one.second.domain == domain; });
+}
+
 void detail::note_gone(const void* object) noexcept {
   const std::lock_guard lock(registry().mutex);
   registry().records.erase(object);
