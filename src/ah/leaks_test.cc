@@ -85,7 +85,7 @@ TEST_F(Leaks, ALeaseIsNamedWhereItsDestinationHasGotAnotherAddress) {
   ASSERT_EQ(held.size(), 1U);
   EXPECT_TRUE(held[0].lease);
   EXPECT_EQ(held[0].destination.gid, ipv4(2));
-  EXPECT_THAT(in_words(held[0]), AllOf(HasSubstr("1 lease(s) of 10.0.0.2, held for "), HasSubstr("leaks_test.cc:")));
+  EXPECT_THAT(in_words(held[0]), AllOf(HasSubstr("1 lease(s) of ::ffff:10.0.0.2, held for "), HasSubstr("leaks_test.cc:")));
   lease = AhLease();
   EXPECT_TRUE(directory.leaks(kAny).empty());
 }
@@ -107,7 +107,7 @@ TEST_F(Leaks, CloseReturnsWhoHoldsOn) {
   EXPECT_TRUE(left.rows.empty());
   EXPECT_EQ(left.handles, 1U);
   ASSERT_EQ(left.held.size(), 1U);
-  EXPECT_THAT(in_words(left), AllOf(HasSubstr("1 handle(s) of 10.0.0.2"), HasSubstr("leaks_test.cc:")));
+  EXPECT_THAT(in_words(left), AllOf(HasSubstr("1 handle(s) of ::ffff:10.0.0.2"), HasSubstr("leaks_test.cc:")));
 }
 
 TEST_F(Leaks, TheEndOfADirectoryNamesHandlesHeldBeyondTheLimitAndNoOthers) {
@@ -117,7 +117,7 @@ TEST_F(Leaks, TheEndOfADirectoryNamesHandlesHeldBeyondTheLimitAndNoOthers) {
   AhDirectoryOptions strict = options();
   strict.leak_age = std::chrono::nanoseconds(-1);
   { handle = *make_directory(strict).acquire(to(3), soon()); }
-  EXPECT_THAT(reported, AllOf(HasSubstr("1 handle(s) of 10.0.0.3"), HasSubstr(here().substr(0, 14))));
+  EXPECT_THAT(reported, AllOf(HasSubstr("1 handle(s) of ::ffff:10.0.0.3"), HasSubstr(here().substr(0, 14))));
 }
 
 TEST_F(Leaks, TheEndOfADirectoryNamesWhoTookTheLease) {
@@ -128,7 +128,7 @@ TEST_F(Leaks, TheEndOfADirectoryNamesWhoTookTheLease) {
     const AhHandle handle = *directory.acquire(to(2), soon());
     lease = std::move(*handle.lease()), place = here();
   }
-  EXPECT_THAT(reported, AllOf(HasSubstr("left on the device: 10.0.0.2 (1 lease(s)"), HasSubstr(place)));
+  EXPECT_THAT(reported, AllOf(HasSubstr("left on the device: ::ffff:10.0.0.2 (1 lease(s)"), HasSubstr(place)));
 }
 
 TEST_F(Leaks, ATenantThatEndsNamesTheAddressHandlesThatHoldItsDomain) {
@@ -144,7 +144,7 @@ TEST_F(Leaks, ATenantThatEndsNamesTheAddressHandlesThatHoldItsDomain) {
   }
   const TenantRelease released = tenant.close(Deadline::at({}));  // the directory is gone: nobody else knows
   EXPECT_FALSE(released.complete());
-  EXPECT_THAT(released.in_words(), HasSubstr("address handle of 10.0.0.2 (made at "));
+  EXPECT_THAT(released.in_words(), HasSubstr("address handle of ::ffff:10.0.0.2 (made at "));
   EXPECT_THAT(released.in_words(), HasSubstr(place));
 }
 
@@ -164,7 +164,7 @@ TEST_F(Leaks, ASenderThatClosesDrains) {
   EXPECT_EQ(polls, 5);
   EXPECT_EQ(sender.next(handle), nullptr);
   EXPECT_EQ(sender.next(to(2)), nullptr);
-  EXPECT_EQ(directory.stats().hits, 6U);
+  EXPECT_EQ(directory.stats().hits, 5U);
   EXPECT_TRUE(sender.close(soon()).empty());
 }
 
@@ -180,7 +180,7 @@ TEST_F(Leaks, ASenderThatCannotDrainSaysWhatIsLeft) {
   EXPECT_EQ(rest.outstanding(), 2U);
   ASSERT_EQ(rest.destinations.size(), 2U);
   EXPECT_THAT(in_words(rest), AllOf(HasSubstr("2 work request(s) not completed, positions 2 to 3, to "),
-                                    HasSubstr("10.0.0.3"), HasSubstr("10.0.0.4"), Not(HasSubstr("10.0.0.2,"))));
+                                    HasSubstr("10.0.0.3"), HasSubstr("10.0.0.4"), Not(HasSubstr("10.0.0.2"))));
   sender.drained();
   EXPECT_TRUE(sender.close(Deadline::at({})).empty());
   EXPECT_EQ(reported, "");
@@ -206,7 +206,7 @@ TEST_F(Leaks, ASenderDestroyedWithWorkInFlightIsNamedInTheSameWords) {
     words = in_words(sender.close(Deadline::at({})));
     EXPECT_EQ(reported, "");
   }
-  EXPECT_THAT(words, HasSubstr("positions 1 to 1, to 10.0.0.2 (sender made at "));
+  EXPECT_THAT(words, HasSubstr("positions 1 to 1, to ::ffff:10.0.0.2 (sender made at "));
   EXPECT_THAT(reported, HasSubstr(words));
   reported.clear();
   directory = AhDirectory();
