@@ -85,7 +85,8 @@ TEST_F(Leaks, ALeaseIsNamedWhereItsDestinationHasGotAnotherAddress) {
   ASSERT_EQ(held.size(), 1U);
   EXPECT_TRUE(held[0].lease);
   EXPECT_EQ(held[0].destination.gid, ipv4(2));
-  EXPECT_THAT(in_words(held[0]), AllOf(HasSubstr("1 lease(s) of ::ffff:10.0.0.2, held for "), HasSubstr("leaks_test.cc:")));
+  EXPECT_THAT(in_words(held[0]),
+              AllOf(HasSubstr("1 lease(s) of ::ffff:10.0.0.2, held for "), HasSubstr("leaks_test.cc:")));
   lease = AhLease();
   EXPECT_TRUE(directory.leaks(kAny).empty());
 }
