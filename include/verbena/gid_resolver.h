@@ -25,6 +25,7 @@ struct SourceChoice {
   GidEntry entry;
   Route route;              // zero where none was needed (multicast)
   std::string explanation;  // one sentence for a person
+  std::string reason;       // the same without the destination: equal for many
 };
 
 // Pure but for `routes`, which it asks once or a few times.

@@ -46,12 +46,14 @@ Status validate_place(const Destination& destination, const PortFacts& facts) {
   return {};
 }
 
-NextHop hop_of(const Gid& destination, const SourceChoice& choice) {
-  NextHop hop;
-  if (destination.is_multicast() || choice.route.local) return hop;
-  hop.address = choice.route.gateway.is_zero() ? destination : choice.route.gateway;
-  hop.netdev = choice.route.netdev != 0 ? choice.route.netdev : choice.entry.netdev;
-  return hop;
+// `reason` is taken from the choice.
+Path path_of(SourceChoice& choice, bool ethernet, bool multicast) {
+  Path path{.source = choice.entry, .gateway = {}, .netdev = 0, .has_next_hop = false, .reason = std::move(choice.reason)};
+  if (!ethernet || multicast || choice.route.local) return path;
+  path.has_next_hop = true;
+  path.gateway = choice.route.gateway;
+  path.netdev = choice.route.netdev != 0 ? choice.route.netdev : choice.entry.netdev;
+  return path;
 }
 
 }  // namespace
@@ -108,42 +110,58 @@ Result<Resolved> resolve(const Destination& destination, const PortFacts& facts,
                      fmt::format("source GID {} stands at index {}, and an address handle can name 0 to {}",
                                  to_string(choice->entry.gid), choice->entry.index, kMostIndex));
     }
-    resolved.source = choice->entry;
-    if (facts.link_layer == LinkLayer::kEthernet) resolved.hop = hop_of(destination.gid, *choice);
-    resolved.explanation = std::move(choice->explanation);
+    resolved.path =
+        path_of(*choice, facts.link_layer == LinkLayer::kEthernet, destination.gid.is_multicast());
   } else {
-    resolved.explanation =
-        fmt::format("to LID {} on port {}: within the subnet, without a GRH", destination.lid, facts.port);
+    resolved.path.reason = fmt::format("on port {}: within the subnet, without a GRH", facts.port);
   }
-  resolved.key = {.domain = facts.domain,
-                  .destination = destination.gid,
-                  .source = resolved.source.gid,
-                  .source_type = resolved.source.type,
-                  .global = global,
-                  .port = facts.port,
-                  .traffic_class = destination.traffic_class,
-                  .service_level = destination.service_level,
-                  .hop_limit = destination.hop_limit,
-                  .static_rate = destination.static_rate,
-                  .source_path_bits = destination.source_path_bits,
-                  .lid = destination.lid,
-                  .flow_label = destination.flow_label & kFlowLabelMask,
-                  .netdev = resolved.source.netdev};
-  ibv_ah_attr& attributes = resolved.attributes;
+  resolved.key = key_of(destination, resolved.path.source, facts);
+  resolved.hop = hop_of(destination, resolved.path);
+  return resolved;
+}
+
+AhKey key_of(const Destination& destination, const GidEntry& source, const PortFacts& facts) {
+  return {.domain = facts.domain,
+          .destination = destination.gid,
+          .source = source.gid,
+          .source_type = source.type,
+          .global = !destination.gid.is_zero(),
+          .port = facts.port,
+          .traffic_class = destination.traffic_class,
+          .service_level = destination.service_level,
+          .hop_limit = destination.hop_limit,
+          .static_rate = destination.static_rate,
+          .source_path_bits = destination.source_path_bits,
+          .lid = destination.lid,
+          .flow_label = destination.flow_label & kFlowLabelMask,
+          .netdev = source.netdev};
+}
+
+ibv_ah_attr attributes_of(const Destination& destination, const GidEntry& source, const PortFacts& facts) {
+  ibv_ah_attr attributes{};
   attributes.dlid = destination.lid;
   attributes.sl = destination.service_level;
   attributes.src_path_bits = destination.source_path_bits;
   attributes.static_rate = destination.static_rate;
   attributes.port_num = facts.port;
-  attributes.is_global = global ? 1 : 0;
-  if (global) {
-    std::memcpy(attributes.grh.dgid.raw, destination.gid.bytes.data(), sizeof attributes.grh.dgid.raw);
-    attributes.grh.flow_label = resolved.key.flow_label;
-    attributes.grh.sgid_index = static_cast<std::uint8_t>(resolved.source.index);
-    attributes.grh.hop_limit = destination.hop_limit;
-    attributes.grh.traffic_class = destination.traffic_class;
-  }
-  return resolved;
+  if (destination.gid.is_zero()) return attributes;
+  attributes.is_global = 1;
+  std::memcpy(attributes.grh.dgid.raw, destination.gid.bytes.data(), sizeof attributes.grh.dgid.raw);
+  attributes.grh.flow_label = destination.flow_label & kFlowLabelMask;
+  attributes.grh.sgid_index = static_cast<std::uint8_t>(source.index);
+  attributes.grh.hop_limit = destination.hop_limit;
+  attributes.grh.traffic_class = destination.traffic_class;
+  return attributes;
+}
+
+NextHop hop_of(const Destination& destination, const Path& path) {
+  if (!path.has_next_hop) return {};
+  return {.address = path.gateway.is_zero() ? destination.gid : path.gateway, .netdev = path.netdev};
+}
+
+std::string explain(const Destination& destination, const Path& path) {
+  if (destination.gid.is_zero()) return fmt::format("to LID {} {}", destination.lid, path.reason);
+  return fmt::format("to {} {}", to_string(destination.gid), path.reason);
 }
 
 }  // namespace verbena::ah

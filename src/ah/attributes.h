@@ -26,11 +26,15 @@ struct PortFacts {
 
 struct Resolved {
   AhKey key;
-  ibv_ah_attr attributes{};
-  GidEntry source;  // zero where the address has no GRH
-  std::string explanation;
-  NextHop hop;  // its MAC address is for others to find
+  Path path;
+  NextHop hop;
 };
+
+AhKey key_of(const Destination& destination, const GidEntry& source, const PortFacts& facts);
+ibv_ah_attr attributes_of(const Destination& destination, const GidEntry& source, const PortFacts& facts);
+NextHop hop_of(const Destination& destination, const Path& path);
+// Why this source, in a sentence.
+std::string explain(const Destination& destination, const Path& path);
 
 // "to 10.0.0.2 (traffic class 8, ...)": only what differs from the defaults.
 std::string in_words(const Destination& destination);

@@ -21,10 +21,10 @@
 
 #include <infiniband/verbs.h>
 
-#include "ah/ah_key.h"
 #include "ah/attempt.h"
 #include "ah/destination_key.h"
 #include "ah/holding.h"
+#include "ah/path.h"
 #include "verbena/ah_event.h"
 #include "verbena/gid_table.h"
 #include "verbena/network_change.h"
@@ -36,13 +36,10 @@ enum class EntryState : std::uint8_t { kCreating, kReady, kRetired };
 
 inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-// Where a datagram goes first, and what the device was told of it. An address is as good as that.
+// Where a datagram goes first. What the device was told of it is in the entry: an address is as good as that.
 struct NextHop {
   Gid address;  // the gateway, or the destination itself; zero: none is resolved (multicast, this host, LID)
   std::uint32_t netdev = 0;  // 0: unknown
-  bool mac_known = false;    // `mac` is what the kernel said: also that it has none
-  bool mac_moved = false;    // it said different things while the address was made
-  std::optional<MacAddress> mac;
 };
 
 // Never 0 but for no next hop.
@@ -50,7 +47,9 @@ inline std::uint32_t hop_tag(const Gid& hop) noexcept {
   return hop.is_zero() ? 0 : static_cast<std::uint32_t>(std::hash<Gid>{}(hop)) | 1U;
 }
 
-struct Entry {
+// 64 bytes, with what senders read in front. What can be had from the binding, the path or the slot is not kept here:
+// see core_derive.cc.
+struct alignas(64) Entry {
   // Constant once a binding points here; read by senders.
   ibv_ah* address = nullptr;
   std::uint32_t slot = 0;  // its place in every sender's stamps
@@ -58,27 +57,43 @@ struct Entry {
   // Taken under Core's mutex from a linked entry; dropped anywhere. Partner: the acquire load in Core::sweep.
   std::atomic<std::uint32_t> leases{0};
 
-  // All below: guarded by Core's mutex.
-  EntryState state = EntryState::kCreating;
-  bool stale = false;                // a replacement is wanted; no new binding may share it
-  bool source_gone = false;          // its source GID is no longer there
-  bool graced = false;               // retired, and no sender can be reading it any more
-  Binding* first_binding = nullptr;  // the list of those that point here, by Binding::next_sharing
-  std::vector<Binding*> waiters;     // while kCreating: who else wants it
-  AhKey key;
-  GidEntry source;
-  ibv_ah_attr attributes{};
-  std::string explanation;
-  NextHop hop;
-  std::int64_t due_ns = kNever;  // when it is made anew, whatever happened
-  std::uint64_t begun_all = 0;   // Core's Epoch::all when its creation began
+  // All below: guarded by Core's mutex, but `graced`.
+  // kCreating: the one for which it is made. kReady: the list of those that point here, by Binding::next_sharing.
+  // kRetired: null.
+  Binding* first_binding = nullptr;
+  const Path* path = nullptr;
   std::int64_t created_ns = 0;
-  std::int64_t active_ns = 0;     // when a scan last saw that it had been used
-  std::uint64_t seen_stamps = 0;  // the sum of all stamps at that scan
+  std::uint32_t seen_stamps = 0;   // of the sum of all stamps, at the last scan: the lower half
+  std::uint32_t next_in_index = 0;
+  std::uint32_t active_us_low = 0;
+  std::uint16_t active_us_high = 0;
+  std::uint16_t begun_all = 0;     // Core's Epoch::all when its creation began: the lower quarter
+  MacAddress next_hop_mac{};       // as the device was told; zero: the kernel had none
+  EntryState state : 2 = EntryState::kCreating;
+  bool stale : 1 = false;          // a replacement is wanted; no new binding may share it
+  bool source_gone : 1 = false;    // its source GID is no longer there
+  bool mac_known : 1 = false;      // the kernel said what it has for the next hop: also that it has nothing
+  bool mac_moved : 1 = false;      // it said different things while the address was made
+  bool neighbour_forgotten : 1 = false;  // the kernel no longer watches the next hop
+  bool aged : 1 = false;           // its replacement was asked for because of its age
+  bool graced = false;  // retired, and no sender can be reading it any more; guarded by Core's sweep_mutex_
+
+  // When a scan last saw that it had been used.
+  std::int64_t active_ns() const noexcept {
+    return static_cast<std::int64_t>(active_us_low | (std::uint64_t{active_us_high} << 32)) * 1000;
+  }
+  void set_active(std::int64_t now_ns) noexcept {
+    const auto us = static_cast<std::uint64_t>(now_ns) / 1000;
+    active_us_low = static_cast<std::uint32_t>(us);
+    active_us_high = static_cast<std::uint16_t>(us >> 32);
+  }
+  std::optional<MacAddress> mac() const noexcept {
+    return next_hop_mac == MacAddress{} ? std::nullopt : std::optional(next_hop_mac);
+  }
+  void set_mac(const std::optional<MacAddress>& mac) noexcept { next_hop_mac = mac.value_or(MacAddress{}); }
 };
 
-// What was asked for, as far as the device was told.
-Destination destination_of(const Entry& entry) noexcept;
+static_assert(sizeof(Entry) == 64, "one line");
 
 // Why a binding has no address, or not the one it should have. Few have that, so it is not in Binding.
 struct Trouble {

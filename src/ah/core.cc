@@ -2,6 +2,7 @@
 #include "ah/core.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <random>
 #include <system_error>
@@ -123,6 +124,7 @@ Core::Core(Parts parts)
       light_(has_membarrier()),
       gids_(domain_->context),
       table_(random_seed()),
+      index_(std::bit_ceil(max_entries_), kNoSlot),
       by_slot_(max_entries_, nullptr),
       hop_tags_(max_entries_, 0),
       pool_(options_.creators) {
@@ -140,9 +142,11 @@ Core::~Core() {
   arbiter_->leave(this);
   account_->release_memory((table_.size() + forgotten_.size()) * kDestinationBytes);
   account_->release_memory(senders_.size() * max_entries_ * sizeof(std::uint64_t));
-  table_.for_each([](Binding& binding) { delete &binding; });
-  for (Binding* binding : forgotten_) delete binding;
-  for (Entry* entry : by_slot_) delete entry;
+  table_.for_each([this](Binding& binding) { binding_pool_.destroy(&binding); });
+  for (Binding* binding : forgotten_) binding_pool_.destroy(binding);
+  for (Entry* entry : by_slot_) {
+    if (entry != nullptr) entry_pool_.destroy(entry);
+  }
 }
 
 std::int64_t Core::now_ns() noexcept {

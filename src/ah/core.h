@@ -26,6 +26,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "ah/ah_key.h"
 #include "ah/announcer.h"
 #include "ah/arbiter.h"
 #include "ah/attempt.h"
@@ -33,14 +34,19 @@
 #include "ah/binding.h"
 #include "ah/holding.h"
 #include "ah/lookup_table.h"
+#include "ah/path.h"
 #include "ah/report_server.h"
 #include "ah/send_queue.h"
+#include "ah/slab_pool.h"
 #include "ah/work_pool.h"
 #include "rdma/event_watcher.h"
 #include "verbena/address_directory.h"
 #include "verbena/network_watcher.h"
 
 namespace verbena::ah {
+
+// The end of a chain in Core's index.
+inline constexpr std::uint32_t kNoSlot = ~std::uint32_t{0};
 
 // Thread-safety: any thread, but where a comment says otherwise.
 // Ownership:     shared by the directory and everything it handed out; owns bindings, entries and threads.
@@ -131,8 +137,9 @@ class Core : public std::enable_shared_from_this<Core> {
     std::uint64_t all = 0;
   };
 
-  // What a tenant is charged for a destination and its address handle.
-  static constexpr std::size_t kDestinationBytes = sizeof(Binding) + sizeof(Entry);
+  // What a tenant is charged for a destination and its address handle, with the places in tables: the bound that the
+  // documentation states and Memory.* tests.
+  static constexpr std::size_t kDestinationBytes = 256;
 
   // What the neighbour table said: whether it could be asked, and its answer.
   struct Neighbour {
@@ -156,7 +163,8 @@ class Core : public std::enable_shared_from_this<Core> {
   Result<Resolved> resolve_now(const DestinationKey& key);
   // The entry to create, or null: shared, or waiting for another's creation, or failed; then nothing is left to do.
   Entry* reserve(Binding& binding, Resolved&& resolved, const Neighbour& neighbour);
-  Entry* new_entry(Resolved&& resolved, const Neighbour& neighbour);  // Requires: mutex_, a free slot
+  // Requires: mutex_, a free slot
+  Entry* new_entry(Binding& binding, Resolved&& resolved, const Neighbour& neighbour);
   Neighbour ask_neighbour(const NextHop& hop) const;
   Status create_address(Binding& binding, Entry& entry);
   void on_created(Binding& binding, Entry& entry, Epoch begun, const Neighbour& neighbour);
@@ -168,6 +176,13 @@ class Core : public std::enable_shared_from_this<Core> {
   void conclude(Binding& binding, std::optional<Error> error);           // Requires: mutex_
   std::int64_t back_off_ns(const Binding& binding) const;
   void keep_within_age(Entry& entry);  // Requires: mutex_
+  // What an entry need not keep; all require mutex_.
+  Destination asked(const Entry& entry) const;  // as far as the device was told
+  AhKey ah_key_of(const Entry& entry) const;
+  NextHop hop_of(const Entry& entry) const;
+  std::int64_t due_ns_of(const Entry& entry) const;  // when it is made anew, whatever happened
+  Entry* find_entry(const AhKey& key) const;
+  std::uint32_t& index_head(const AhKey& key) { return index_[AhKeyHash{}(key) & (index_.size() - 1)]; }
 
   // core_reclaim.cc
   bool is_unheld(const Binding& binding) const;  // Requires: mutex_
@@ -179,7 +194,9 @@ class Core : public std::enable_shared_from_this<Core> {
   void unlink(Binding& binding);                                                  // Requires: mutex_
   void leave(Binding& binding, Entry& entry);  // Requires: mutex_, no longer pointing to it
   void detach(Entry& entry);                   // Requires: mutex_; no longer found by its key
-  void retire(Entry& entry);                   // Requires: mutex_
+  // Requires: mutex_; the last that pointed to it had this key.
+  void retire(Entry& entry, const DestinationKey& key);
+  void destroy(Entry& entry);  // Requires: mutex_, nothing points to it and it is off the device
   void forget(Binding& binding);               // Requires: mutex_, unheld, unlinked
   void trim_negative();                        // Requires: mutex_
   // False where `enough` (asked under mutex_) did not come true in time, or the directory closes.
@@ -260,7 +277,12 @@ class Core : public std::enable_shared_from_this<Core> {
   mutable std::mutex mutex_;
   LookupTable table_;  // written under mutex_
   // Guarded by mutex_, down to the next blank line.
-  std::unordered_map<AhKey, Entry*, AhKeyHash> entries_;  // kCreating, or kReady and not stale
+  SlabPool<Binding> binding_pool_;
+  SlabPool<Entry> entry_pool_;
+  Paths paths_;
+  std::vector<std::uint32_t> index_;  // by AhKey: slots, by Entry::next_in_index; kCreating, or kReady and not stale
+  std::unordered_map<const Entry*, std::vector<Binding*>> waiters_;  // while kCreating: who else wants it
+  std::unordered_map<const Entry*, DestinationKey> parted_;          // of retired ones: what they were for
   std::vector<Entry*> by_slot_;                           // all entries; null where free
   std::vector<std::uint32_t> hop_tags_;                   // by slot: what the next hop hashes to; 0: it has none
   std::vector<std::uint32_t> free_slots_;

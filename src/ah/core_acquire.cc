@@ -68,8 +68,9 @@ Binding* Core::make_binding(const DestinationKey& key) {
     reclaim(1, kNever, AhCause::kPressure);  // makes room for the next who asks
     return nullptr;
   }
-  auto* binding = new Binding(key);
+  Binding* binding = binding_pool_.make(key);
   table_.insert(binding);
+  if (table_.has_retired()) poke_keeper();  // which frees the array that it outgrew
   return binding;
 }
 

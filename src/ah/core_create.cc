@@ -67,12 +67,13 @@ void Core::run_attempt(Binding& binding, bool may_look_again) {
   learn_link(resolved->hop.netdev);
   // Before and after: what differs changed while the device resolved it.
   const Neighbour before = ask_neighbour(resolved->hop);
+  const NextHop hop = resolved->hop;
   Entry* entry = reserve(binding, std::move(*resolved), before);
   if (entry == nullptr) return;
   if (const Status made = create_address(binding, *entry); !made) {
     on_refused(binding, *entry, made.error(), may_look_again);
   } else {
-    on_created(binding, *entry, begun, ask_neighbour(entry->hop));
+    on_created(binding, *entry, begun, ask_neighbour(hop));
   }
 }
 
@@ -86,10 +87,11 @@ Core::Neighbour Core::ask_neighbour(const NextHop& hop) const {
 namespace {
 
 // Why an entry is not what would be made now; kNone where it is.
-AhCause difference(const Entry& there, const Resolved& now, bool mac_known, const std::optional<MacAddress>& mac) {
-  if (there.source.index != now.source.index) return AhCause::kGid;
-  if (there.hop.address != now.hop.address || there.hop.netdev != now.hop.netdev) return AhCause::kRoute;
-  if (mac_known && mac && there.hop.mac_known && there.hop.mac != mac) return AhCause::kNeighbour;
+AhCause difference(const Entry& there, const NextHop& hop, const Resolved& now, bool mac_known,
+                   const std::optional<MacAddress>& mac) {
+  if (there.path->source.index != now.path.source.index) return AhCause::kGid;
+  if (hop.address != now.hop.address || hop.netdev != now.hop.netdev) return AhCause::kRoute;
+  if (mac_known && mac && there.mac_known && there.mac() != mac) return AhCause::kNeighbour;
   return AhCause::kNone;
 }
 
@@ -109,13 +111,13 @@ Entry* Core::reserve(Binding& binding, Resolved&& resolved, const Neighbour& nei
         fail(binding, unavailable());
         return nullptr;
       }
-      if (const auto found = entries_.find(resolved.key); found != entries_.end()) {
-        Entry& there = *found->second;
+      if (Entry* const found = find_entry(resolved.key); found != nullptr) {
+        Entry& there = *found;
         if (there.state == EntryState::kCreating) {
-          there.waiters.push_back(&binding);
+          waiters_[&there].push_back(&binding);
           return nullptr;
         }
-        const AhCause differs = difference(there, resolved, neighbour.known, neighbour.mac);
+        const AhCause differs = difference(there, hop_of(there), resolved, neighbour.known, neighbour.mac);
         if (differs == AhCause::kNone) {
           if (binding.entry.load(std::memory_order_relaxed) == &there) ++counts_.rechecked;
           publish(binding, there);
@@ -124,7 +126,7 @@ Entry* Core::reserve(Binding& binding, Resolved&& resolved, const Neighbour& nei
         }
         refresh(there, differs);  // nobody new may share it
       }
-      if (!free_slots_.empty()) return new_entry(std::move(resolved), neighbour);
+      if (!free_slots_.empty()) return new_entry(binding, std::move(resolved), neighbour);
     }
     if (!make_room([this] { return !free_slots_.empty(); }, binding, {.of_device = false, .of_budget = true})) {
       const Lock lock(mutex_);
@@ -137,20 +139,17 @@ Entry* Core::reserve(Binding& binding, Resolved&& resolved, const Neighbour& nei
   }
 }
 
-Entry* Core::new_entry(Resolved&& resolved, const Neighbour& neighbour) {
-  auto* entry = new Entry;
+Entry* Core::new_entry(Binding& binding, Resolved&& resolved, const Neighbour& neighbour) {
+  Entry* entry = entry_pool_.make();
   entry->slot = free_slots_.back();
   free_slots_.pop_back();
   by_slot_[entry->slot] = entry;
   if (next_aged_scan_ns_ == kNever) poke_keeper();
-  entry->key = resolved.key;
-  entry->source = resolved.source;
-  entry->attributes = resolved.attributes;
-  entry->explanation = std::move(resolved.explanation);
-  entry->hop = resolved.hop;
-  if (neighbour.mac) entry->hop.mac = neighbour.mac;
-  hop_tags_[entry->slot] = hop_tag(entry->hop.address);
-  entries_.emplace(entry->key, entry);
+  entry->first_binding = &binding;
+  entry->path = paths_.take(std::move(resolved.path));
+  entry->set_mac(neighbour.mac);
+  hop_tags_[entry->slot] = hop_tag(resolved.hop.address);
+  entry->next_in_index = std::exchange(index_head(resolved.key), entry->slot);
   return entry;
 }
 
@@ -165,7 +164,8 @@ Status Core::create_address(Binding& binding, Entry& entry) {
         return failure(ErrorCode::kExhausted, no_room_in_words(grant == Grant::kBudget), ENOMEM);
       }
     }
-    ibv_ah_attr attributes = entry.attributes;
+    const Destination destination = destination_of(binding.key);
+    ibv_ah_attr attributes = attributes_of(destination, entry.path->source, facts_);
     const std::uint64_t released = arbiter_->released();
     const std::int64_t begun = now_ns();
     entry.address = ibv_create_ah(domain_, &attributes);
@@ -182,7 +182,7 @@ Status Core::create_address(Binding& binding, Entry& entry) {
         is_full(error) && make_room([&] { return arbiter_->released() > released + 1; }, binding, {.of_device = true});
     if (!room) {
       return tl::make_unexpected(
-          rdma::verbs_error("ibv_create_ah", fmt::format("on {} port {} {}", device_, facts_.port, entry.explanation),
+          rdma::verbs_error("ibv_create_ah", fmt::format("on {} port {} {}", device_, facts_.port, explain(destination, *entry.path)),
                             error, advice_for_create(error)));
     }
   }
@@ -212,21 +212,25 @@ bool Core::wait_for_rate() {
 }
 
 std::vector<Binding*> Core::take_claimants(Binding& binding, Entry& entry) {
-  std::vector<Binding*> claimants = std::exchange(entry.waiters, {});
-  claimants.insert(claimants.begin(), &binding);
+  std::vector<Binding*> claimants{&binding};
+  if (const auto node = waiters_.extract(&entry)) {
+    claimants.insert(claimants.end(), node.mapped().begin(), node.mapped().end());
+  }
   return claimants;
 }
 
 void Core::on_created(Binding& binding, Entry& entry, Epoch begun, const Neighbour& neighbour) {
   const Lock lock(mutex_);
   entry.state = EntryState::kReady;
-  entry.created_ns = entry.active_ns = now_ns();
-  entry.begun_all = begun.all;
+  entry.first_binding = nullptr;
+  entry.created_ns = now_ns();
+  entry.set_active(entry.created_ns);
+  entry.begun_all = static_cast<std::uint16_t>(begun.all);
   keep_within_age(entry);
   if (neighbour.known) {
-    entry.hop.mac_moved = entry.hop.mac_moved || (entry.hop.mac && neighbour.mac && entry.hop.mac != neighbour.mac);
-    entry.hop.mac_known = true;
-    if (neighbour.mac) entry.hop.mac = neighbour.mac;
+    entry.mac_moved = entry.mac_moved || (entry.mac() && neighbour.mac && entry.mac() != neighbour.mac);
+    entry.mac_known = true;
+    if (neighbour.mac) entry.set_mac(neighbour.mac);
   }
   const bool in_doubt = begun.any != epoch_.any;
   for (Binding* claimant : take_claimants(binding, entry)) {
@@ -238,25 +242,21 @@ void Core::on_created(Binding& binding, Entry& entry, Epoch begun, const Neighbo
     publish(*claimant, entry);
     conclude(*claimant, std::nullopt);
   }
-  if (begun.all != epoch_.all && entry.state == EntryState::kReady) {
+  if (entry.first_binding == nullptr) {
+    if (entry.state == EntryState::kReady) retire(entry, binding.key);
+  } else if (begun.all != epoch_.all) {
     entry.stale = true;
     detach(entry);
   }
-  if (entry.hop.mac_moved && entry.state == EntryState::kReady) refresh(entry, AhCause::kNeighbour);
-  if (entry.first_binding == nullptr && entry.state == EntryState::kReady) retire(entry);
+  if (entry.mac_moved && entry.state == EntryState::kReady) refresh(entry, AhCause::kNeighbour);
   // The look at each source passed this one over, since it was not ready.
   if (in_doubt) queue_revalidate(AhCause::kNone);
 }
 
-// Up to an eighth more, by the slot, so that those made at one moment are not made anew at one.
 void Core::keep_within_age(Entry& entry) {
-  const std::int64_t age = options_.max_age.count();
-  if (age <= 0) return;
-  constexpr std::int64_t kSpread = 1024;
-  const std::int64_t spread = static_cast<std::int64_t>(entry.slot * 0x9e3779b1U % kSpread);
-  entry.due_ns = entry.created_ns + age + age / 8 * spread / kSpread;
-  if (entry.due_ns >= next_due_ns_) return;
-  next_due_ns_ = entry.due_ns;
+  const std::int64_t due = due_ns_of(entry);
+  if (due >= next_due_ns_) return;
+  next_due_ns_ = due;
   poke_keeper();
 }
 
@@ -278,17 +278,14 @@ void Core::on_refused(Binding& binding, Entry& entry, const Error& error, bool m
   const Lock lock(mutex_);
   if (error.code == ErrorCode::kExhausted) ++counts_.refused;
   const std::vector<Binding*> claimants = take_claimants(binding, entry);
-  const Gid next_hop = entry.hop.address;
+  const Gid next_hop = hop_of(entry).address;
   discard(entry);
   for (Binding* claimant : claimants) fail(*claimant, error, next_hop);
 }
 
 void Core::discard(Entry& entry) {
   detach(entry);
-  by_slot_[entry.slot] = nullptr;
-  hop_tags_[entry.slot] = 0;
-  free_slots_.push_back(entry.slot);
-  delete &entry;
+  destroy(entry);
 }
 
 void Core::publish(Binding& binding, Entry& entry) {
@@ -304,7 +301,7 @@ void Core::publish(Binding& binding, Entry& entry) {
   }
   binding.next_sharing = entry.first_binding;
   entry.first_binding = &binding;
-  entry.active_ns = now_ns();
+  entry.set_active(now_ns());
   ++binding.generation;
   announce(old != nullptr ? AhEvent::Kind::kReplaced : AhEvent::Kind::kReady, binding, binding.cause);
 }

@@ -44,6 +44,11 @@ Reading reading_of(ibv_event_type type, LinkLayer link_layer) {
   }
 }
 
+// By the lower quarters: each such event makes all anew, so no entry is half of that range behind.
+bool is_earlier(std::uint16_t begun, std::uint64_t epoch) {
+  return static_cast<std::int16_t>(begun - static_cast<std::uint16_t>(epoch)) < 0;
+}
+
 // An event without a port concerns the device.
 bool has_port(ibv_event_type type) {
   return type != IBV_EVENT_DEVICE_FATAL;
@@ -138,19 +143,20 @@ void Core::revalidate() {
   if (closed_ || device_gone_) return;
   for (Entry* entry : by_slot_) {
     if (entry == nullptr || entry->state != EntryState::kReady) continue;
-    bool present = !entry->key.global;
+    const GidEntry& source = entry->path->source;
+    bool present = source.gid.is_zero();  // it needs none
     bool in_place = present;
     for (std::size_t i = 0; table && i < (*table)->size(); ++i) {
       const GidEntry& there = (**table)[i];
-      if (there.port != facts_.port || there.gid != entry->source.gid || there.type != entry->source.type) continue;
+      if (there.port != facts_.port || there.gid != source.gid || there.type != source.type) continue;
       present = true;
-      in_place = in_place || there == entry->source;
+      in_place = in_place || there == source;
     }
     if (!table) present = true;  // nothing is known: try to make it anew, and keep it until then
     entry->source_gone = !present;
     if (!in_place) {
       refresh(*entry, AhCause::kGid);
-    } else if (entry->begun_all < before) {
+    } else if (before != 0 && is_earlier(entry->begun_all, before)) {
       refresh(*entry, cause);
     }
   }

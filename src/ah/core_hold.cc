@@ -28,7 +28,7 @@ std::vector<AhHolding> Core::holdings(std::int64_t now, std::chrono::nanoseconds
   });
   for (const Entry* entry : by_slot_) {
     if (entry == nullptr) continue;
-    lease_holdings_.for_each(entry, nullptr, [&](const Holding& record) { add(destination_of(*entry), record, true); });
+    lease_holdings_.for_each(entry, nullptr, [&](const Holding& record) { add(asked(*entry), record, true); });
   }
   std::stable_sort(found.begin(), found.end(), [](const AhHolding& a, const AhHolding& b) { return a.held > b.held; });
   return found;
@@ -66,7 +66,7 @@ AhSenderRest Core::rest_of(const SendQueue& queue) {
                     .place = queue.place};
   if (rest.empty()) return rest;
   for (const Entry* entry : by_slot_) {
-    if (entry != nullptr && queue.names(entry->slot)) rest.destinations.push_back(destination_of(*entry));
+    if (entry != nullptr && queue.names(entry->slot)) rest.destinations.push_back(asked(*entry));
   }
   return rest;
 }
@@ -104,7 +104,7 @@ void Core::name_what_stays() {
     for (const std::shared_ptr<SendQueue>& queue : senders_) {
       if (queue->names(entry->slot)) place = queue->place;
     }
-    detail::note_alive(entry->address, "address handle of " + in_words(destination_of(*entry)), place, domain_);
+    detail::note_alive(entry->address, "address handle of " + in_words(asked(*entry)), place, domain_);
   }
 }
 

@@ -92,12 +92,13 @@ void Core::refresh_aged(std::int64_t now) {
   if (now < next_due_ns_) return;
   next_due_ns_ = kNever;
   for (Entry* entry : by_slot_) {
-    if (entry == nullptr || entry->state != EntryState::kReady || entry->due_ns == kNever) continue;
-    if (entry->due_ns <= now) {
-      entry->due_ns = kNever;  // its replacement has a due time of its own
+    if (entry == nullptr || entry->state != EntryState::kReady) continue;
+    const std::int64_t due = due_ns_of(*entry);
+    if (due <= now) {
+      entry->aged = true;  // its replacement has a due time of its own
       refresh(*entry, AhCause::kAge);
     } else {
-      next_due_ns_ = std::min(next_due_ns_, entry->due_ns);
+      next_due_ns_ = std::min(next_due_ns_, due);
     }
   }
 }

@@ -26,10 +26,6 @@ namespace verbena::ah {
 
 namespace {
 
-// The kernel forgets neighbours that it does not use itself. That says nothing about them, but from then on it tells
-// nothing either: the address is made anew, which makes the kernel look again, and not more often than this.
-constexpr std::int64_t kForgottenAge_ns = 30'000'000'000;
-
 // The device learns of addresses from the same kernel, maybe later than this host does, and the event in which it says
 // so may be lost: its table is looked at once more.
 constexpr std::int64_t kDeviceFollows_ns = 200'000'000;
@@ -53,7 +49,7 @@ bool is_same_family(const Gid& a, const Gid& b) {
 }
 
 bool may_leave_by(const Entry& entry, std::uint32_t netdev) {
-  return netdev == 0 || entry.source.netdev == 0 || entry.source.netdev == netdev;
+  return netdev == 0 || entry.path->source.netdev == 0 || entry.path->source.netdev == netdev;
 }
 
 }  // namespace
@@ -86,7 +82,7 @@ void Core::on_neighbour(const NetworkChange& change) {
   for (std::size_t slot = 0; slot < hop_tags_.size(); ++slot) {
     if (hop_tags_[slot] == 0 || (tag != 0 && hop_tags_[slot] != tag)) continue;
     Entry& entry = *by_slot_[slot];
-    if (!change.address || entry.hop.address == *change.address) on_neighbour(entry, change);
+    if (!change.address || hop_of(entry).address == *change.address) on_neighbour(entry, change);
   }
   if (!change.mac) return;
   forgive_failed([&](const Binding& binding) {
@@ -96,17 +92,17 @@ void Core::on_neighbour(const NetworkChange& change) {
 }
 
 void Core::on_neighbour(Entry& entry, const NetworkChange& change) {
-  NextHop& hop = entry.hop;
-  if (change.netdev != 0 && hop.netdev != 0 && change.netdev != hop.netdev) {
+  const std::uint32_t netdev = entry.path->netdev;
+  if (change.netdev != 0 && netdev != 0 && change.netdev != netdev) {
     // It shows up elsewhere: the route decides whether it has moved.
     if (change.mac && entry.state == EntryState::kReady) recheck(entry, AhCause::kNeighbour);
     return;
   }
   if (entry.state == EntryState::kCreating) {
     if (!change.mac) return;  // the creation itself will tell
-    hop.mac_moved = hop.mac_moved || (hop.mac && hop.mac != change.mac);
-    hop.mac = change.mac;
-    hop.mac_known = true;
+    entry.mac_moved = entry.mac_moved || (entry.mac() && entry.mac() != change.mac);
+    entry.set_mac(change.mac);
+    entry.mac_known = true;
     return;
   }
   if (entry.state != EntryState::kReady) return;
@@ -114,10 +110,11 @@ void Core::on_neighbour(Entry& entry, const NetworkChange& change) {
     if (change.mac) recheck(entry, AhCause::kNeighbour);  // its replacement may find an answer now
     return;
   }
-  if (hop.mac_known && hop.mac == change.mac) return;
+  if (entry.mac_known && entry.mac() == change.mac) return;
   if (change.removed && !change.mac && change.address) {
-    entry.due_ns = std::min(entry.due_ns, entry.created_ns + kForgottenAge_ns);
-    next_due_ns_ = std::min(next_due_ns_, entry.due_ns);
+    entry.neighbour_forgotten = true;
+    entry.aged = false;
+    next_due_ns_ = std::min(next_due_ns_, due_ns_of(entry));
     poke_keeper();
     return;
   }
@@ -126,8 +123,9 @@ void Core::on_neighbour(Entry& entry, const NetworkChange& change) {
 
 void Core::on_route(const NetworkChange& change) {
   for (Entry* entry : by_slot_) {
-    if (entry == nullptr || entry->state != EntryState::kReady || !entry->key.global) continue;
-    if (change.concerns(entry->key.destination)) recheck(*entry, AhCause::kRoute);
+    if (entry == nullptr || entry->state != EntryState::kReady) continue;
+    const Gid destination = asked(*entry).gid;
+    if (!destination.is_zero() && change.concerns(destination)) recheck(*entry, AhCause::kRoute);
   }
   forgive_failed([&](const Binding& binding) { return change.concerns(destination_of(binding.key).gid); });
 }
@@ -137,7 +135,7 @@ void Core::on_address(const NetworkChange& change) {
   revalidate_later();
   for (Entry* entry : by_slot_) {
     if (entry == nullptr || entry->state != EntryState::kReady || !may_leave_by(*entry, change.netdev)) continue;
-    if (!change.address || is_same_family(*change.address, entry->source.gid)) recheck(*entry, AhCause::kAddress);
+    if (!change.address || is_same_family(*change.address, entry->path->source.gid)) recheck(*entry, AhCause::kAddress);
   }
 }
 

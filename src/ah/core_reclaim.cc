@@ -56,9 +56,10 @@ void Core::note_activity(std::int64_t now) {
     for (const std::shared_ptr<SendQueue>& queue : senders_) {
       sum += queue->stamps[entry->slot].load(std::memory_order_relaxed);
     }
-    if (sum == entry->seen_stamps) continue;
-    entry->seen_stamps = sum;
-    entry->active_ns = now;
+    const auto seen = static_cast<std::uint32_t>(sum);
+    if (seen == entry->seen_stamps) continue;
+    entry->seen_stamps = seen;
+    entry->set_active(now);
   }
 }
 
@@ -70,7 +71,7 @@ std::vector<Entry*> Core::idle_entries(std::int64_t idle_since) {
   std::vector<Idle> idle;
   const std::vector<std::shared_ptr<SendQueue>> queues = senders();
   for (Entry* entry : by_slot_) {
-    if (entry == nullptr || entry->active_ns > idle_since || !is_unused(*entry)) continue;
+    if (entry == nullptr || entry->active_ns() > idle_since || !is_unused(*entry)) continue;
     std::uint64_t distance = std::numeric_limits<std::uint64_t>::max();
     for (const std::shared_ptr<SendQueue>& queue : queues) {
       const std::uint64_t stamp = queue->stamps[entry->slot].load(std::memory_order_relaxed);
@@ -80,7 +81,7 @@ std::vector<Entry*> Core::idle_entries(std::int64_t idle_since) {
     idle.push_back({entry, distance});
   }
   std::sort(idle.begin(), idle.end(), [](const Idle& a, const Idle& b) {
-    if (a.entry->active_ns != b.entry->active_ns) return a.entry->active_ns < b.entry->active_ns;
+    if (a.entry->active_ns() != b.entry->active_ns()) return a.entry->active_ns() < b.entry->active_ns();
     return a.distance > b.distance;
   });
   std::vector<Entry*> entries;
@@ -113,15 +114,27 @@ void Core::leave(Binding& binding, Entry& entry) {
   Binding** link = &entry.first_binding;
   while (*link != &binding) link = &(*link)->next_sharing;
   *link = std::exchange(binding.next_sharing, nullptr);
-  if (entry.first_binding == nullptr) retire(entry);
+  if (entry.first_binding == nullptr) retire(entry, binding.key);
 }
 
 void Core::detach(Entry& entry) {
-  const auto found = entries_.find(entry.key);
-  if (found != entries_.end() && found->second == &entry) entries_.erase(found);
+  std::uint32_t* link = &index_head(ah_key_of(entry));
+  while (*link != kNoSlot && *link != entry.slot) link = &by_slot_[*link]->next_in_index;
+  if (*link == entry.slot) *link = entry.next_in_index;
 }
 
-void Core::retire(Entry& entry) {
+void Core::destroy(Entry& entry) {
+  by_slot_[entry.slot] = nullptr;
+  hop_tags_[entry.slot] = 0;
+  free_slots_.push_back(entry.slot);
+  paths_.give_back(entry.path);
+  lease_holdings_.forget(&entry);
+  parted_.erase(&entry);
+  entry_pool_.destroy(&entry);
+}
+
+void Core::retire(Entry& entry, const DestinationKey& key) {
+  parted_.emplace(&entry, key);
   detach(entry);
   entry.state = EntryState::kRetired;
   retired_.push_back(&entry);
@@ -220,7 +233,6 @@ std::size_t Core::sweep() {
   const bool graced = std::all_of(retired.begin(), retired.end(), [](const Entry* entry) { return entry->graced; });
   if (!graced || !forgotten.empty() || !arrays.empty()) grace();
   account_->release_memory(forgotten.size() * kDestinationBytes);
-  for (const Binding* binding : forgotten) delete binding;
   std::vector<Entry*> destroyed;
   std::vector<Entry*> kept;
   std::string error;
@@ -229,7 +241,7 @@ std::size_t Core::sweep() {
     if (entry->leases.load(std::memory_order_acquire) != 0 || is_in_flight(*entry)) {
       kept.push_back(entry);
     } else if (const int code = ibv_destroy_ah(entry->address); code != 0) {
-      error = rdma::verbs_error("ibv_destroy_ah", entry->explanation, rdma::errno_of(code)).message;
+      error = rdma::verbs_error("ibv_destroy_ah", entry->path->reason, rdma::errno_of(code)).message;
       kept.push_back(entry);
     } else {
       destroyed.push_back(entry);
@@ -239,13 +251,8 @@ std::size_t Core::sweep() {
   const Lock lock(mutex_);
   sweeping_ = 0;
   retired_.insert(retired_.end(), kept.begin(), kept.end());
-  for (Entry* entry : destroyed) {
-    by_slot_[entry->slot] = nullptr;
-    hop_tags_[entry->slot] = 0;
-    free_slots_.push_back(entry->slot);
-    lease_holdings_.forget(entry);
-    delete entry;
-  }
+  for (Binding* binding : forgotten) binding_pool_.destroy(binding);
+  for (Entry* entry : destroyed) destroy(*entry);
   counts_.destroyed += destroyed.size();
   if (!error.empty()) last_release_error_ = error;
   if (!destroyed.empty()) room_.notify_all();

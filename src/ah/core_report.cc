@@ -5,20 +5,6 @@
 
 namespace verbena::ah {
 
-Destination destination_of(const Entry& entry) noexcept {
-  Destination destination;
-  destination.gid = entry.key.destination;
-  destination.lid = entry.key.lid;
-  destination.flow_label = entry.key.flow_label;
-  destination.traffic_class = entry.key.traffic_class;
-  destination.service_level = entry.key.service_level;
-  destination.hop_limit = entry.key.hop_limit;
-  destination.static_rate = entry.key.static_rate;
-  destination.source_path_bits = entry.key.source_path_bits;
-  destination.port = entry.key.port;
-  return destination;
-}
-
 Result<EffectiveAddress> Core::effective(const Binding& binding) {
   const Lock lock(mutex_);
   const Entry* entry = binding.entry.load(std::memory_order_relaxed);
@@ -27,10 +13,11 @@ Result<EffectiveAddress> Core::effective(const Binding& binding) {
                                                 " has no address now" +
                                                 (binding.trouble ? ": " + binding.trouble->error.message : ""));
   }
-  return EffectiveAddress{.destination = destination_of(binding.key),
-                          .source = entry->source,
-                          .attributes = entry->attributes,
-                          .explanation = entry->explanation,
+  const Destination destination = destination_of(binding.key);
+  return EffectiveAddress{.destination = destination,
+                          .source = entry->path->source,
+                          .attributes = attributes_of(destination, entry->path->source, facts_),
+                          .explanation = explain(destination, *entry->path),
                           .age = std::chrono::nanoseconds(now_ns() - entry->created_ns),
                           .generation = binding.generation - 1};
 }
@@ -96,15 +83,15 @@ AhRow Core::row_of(const Binding& binding, std::int64_t now) const {
 
 AhRow Core::row_of(const Entry& entry, std::int64_t now) const {
   AhRow row;
-  row.destination = destination_of(entry);
+  row.destination = asked(entry);
   row.state = entry.state == EntryState::kCreating ? AhState::kPending : AhState::kRetired;
-  row.source = entry.source;
+  row.source = entry.path->source;
   row.leases = entry.leases.load(std::memory_order_relaxed);
   row.in_flight = is_in_flight(entry);
   row.age = std::chrono::nanoseconds(entry.created_ns != 0 ? now - entry.created_ns : 0);
   if (entry.state == EntryState::kRetired) row.last_error = last_release_error_;
-  row.next_hop = entry.hop.address;
-  row.mac = entry.hop.mac;
+  row.next_hop = hop_of(entry).address;
+  row.mac = entry.mac();
   note_longest(row, entry, now);
   return row;
 }

@@ -20,10 +20,11 @@ Binding& grave() {
   return *instance;
 }
 
-// Half full at most, so that a look-up meets an empty slot soon.
+// Half full at most, so that a look-up meets an empty slot soon; a third at most when it is built, so that it is not
+// built again at once.
 std::size_t capacity_for(std::size_t bindings) {
   std::size_t capacity = kSmallest;
-  while (capacity < 4 * bindings) capacity *= 2;
+  while (capacity < 3 * bindings) capacity *= 2;
   return capacity;
 }
 

@@ -57,6 +57,7 @@ class LookupTable {
   }
 
   // Arrays that were replaced since the last call; to be freed after a grace period.
+  bool has_retired() const noexcept { return !retired_.empty(); }
   std::vector<std::unique_ptr<Array>> take_retired() noexcept { return std::move(retired_); }
 
  private:

@@ -97,7 +97,7 @@ TEST_F(Tenants, ABudgetOfHandlesHoldsAcrossItsDirectories) {
 }
 
 TEST_F(Tenants, ABudgetOfMemoryIsRefusedInWords) {
-  Tenant tenant = make_tenant(context, {.name = "thin", .max_memory = 20'000});
+  Tenant tenant = make_tenant(context, {.name = "thin", .max_memory = 12'000});
   AhDirectoryOptions few = options();
   few.max_entries = 64;
   AhDirectory directory = std::move(*tenant.directory(1, few));
@@ -109,7 +109,7 @@ TEST_F(Tenants, ABudgetOfMemoryIsRefusedInWords) {
   }
   ASSERT_FALSE(last);
   EXPECT_THAT(last.error().message, ::testing::HasSubstr("memory of the tenant"));
-  EXPECT_LE(tenant.usage().memory, 20'000U);
+  EXPECT_LE(tenant.usage().memory, 12'000U);
   EXPECT_GT(held.size(), 10U);
 }
 

@@ -117,10 +117,12 @@ SourceChoice choose_best(Candidates candidates, const SourceQuery& query, const 
     way = "no route was needed";
   }
   const GidEntry& best = candidates.front();
+  std::string reason = fmt::format("from {}: {}; {}", in_words(best), way,
+                                   reason_of(best, candidates.size() > 1 ? &candidates[1] : nullptr, query, route));
   return {.entry = best,
           .route = route,
-          .explanation = fmt::format("to {} from {}: {}; {}", to_string(query.destination), in_words(best), way,
-                                     reason_of(best, candidates.size() > 1 ? &candidates[1] : nullptr, query, route))};
+          .explanation = fmt::format("to {} {}", to_string(query.destination), reason),
+          .reason = std::move(reason)};
 }
 
 // Those whose family, scope, address and interface fit, without asking for a route.
@@ -243,7 +245,8 @@ Result<SourceChoice> choose_infiniband(std::span<const GidEntry> table, const So
   return SourceChoice{
       .entry = best,
       .route = {},
-      .explanation = fmt::format("to {} from {}: {}", to_string(query.destination), in_words(best), reason)};
+      .explanation = fmt::format("to {} from {}: {}", to_string(query.destination), in_words(best), reason),
+      .reason = fmt::format("from {}: {}", in_words(best), reason)};
 }
 
 }  // namespace
