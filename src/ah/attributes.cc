@@ -48,7 +48,8 @@ Status validate_place(const Destination& destination, const PortFacts& facts) {
 
 // `reason` is taken from the choice.
 Path path_of(SourceChoice& choice, bool ethernet, bool multicast) {
-  Path path{.source = choice.entry, .gateway = {}, .netdev = 0, .has_next_hop = false, .reason = std::move(choice.reason)};
+  Path path{
+      .source = choice.entry, .gateway = {}, .netdev = 0, .has_next_hop = false, .reason = std::move(choice.reason)};
   if (!ethernet || multicast || choice.route.local) return path;
   path.has_next_hop = true;
   path.gateway = choice.route.gateway;
@@ -110,8 +111,7 @@ Result<Resolved> resolve(const Destination& destination, const PortFacts& facts,
                      fmt::format("source GID {} stands at index {}, and an address handle can name 0 to {}",
                                  to_string(choice->entry.gid), choice->entry.index, kMostIndex));
     }
-    resolved.path =
-        path_of(*choice, facts.link_layer == LinkLayer::kEthernet, destination.gid.is_multicast());
+    resolved.path = path_of(*choice, facts.link_layer == LinkLayer::kEthernet, destination.gid.is_multicast());
   } else {
     resolved.path.reason = fmt::format("on port {}: within the subnet, without a GRH", facts.port);
   }

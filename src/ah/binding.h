@@ -63,19 +63,19 @@ struct alignas(64) Entry {
   Binding* first_binding = nullptr;
   const Path* path = nullptr;
   std::int64_t created_ns = 0;
-  std::uint32_t seen_stamps = 0;   // of the sum of all stamps, at the last scan: the lower half
+  std::uint32_t seen_stamps = 0;  // of the sum of all stamps, at the last scan: the lower half
   std::uint32_t next_in_index = 0;
   std::uint32_t active_us_low = 0;
   std::uint16_t active_us_high = 0;
-  std::uint16_t begun_all = 0;     // Core's Epoch::all when its creation began: the lower quarter
-  MacAddress next_hop_mac{};       // as the device was told; zero: the kernel had none
+  std::uint16_t begun_all = 0;  // Core's Epoch::all when its creation began: the lower quarter
+  MacAddress next_hop_mac{};    // as the device was told; zero: the kernel had none
   EntryState state : 2 = EntryState::kCreating;
-  bool stale : 1 = false;          // a replacement is wanted; no new binding may share it
-  bool source_gone : 1 = false;    // its source GID is no longer there
-  bool mac_known : 1 = false;      // the kernel said what it has for the next hop: also that it has nothing
-  bool mac_moved : 1 = false;      // it said different things while the address was made
+  bool stale : 1 = false;                // a replacement is wanted; no new binding may share it
+  bool source_gone : 1 = false;          // its source GID is no longer there
+  bool mac_known : 1 = false;            // the kernel said what it has for the next hop: also that it has nothing
+  bool mac_moved : 1 = false;            // it said different things while the address was made
   bool neighbour_forgotten : 1 = false;  // the kernel no longer watches the next hop
-  bool aged : 1 = false;           // its replacement was asked for because of its age
+  bool aged : 1 = false;                 // its replacement was asked for because of its age
   bool graced = false;  // retired, and no sender can be reading it any more; guarded by Core's sweep_mutex_
 
   // When a scan last saw that it had been used.

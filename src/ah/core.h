@@ -196,9 +196,9 @@ class Core : public std::enable_shared_from_this<Core> {
   void detach(Entry& entry);                   // Requires: mutex_; no longer found by its key
   // Requires: mutex_; the last that pointed to it had this key.
   void retire(Entry& entry, const DestinationKey& key);
-  void destroy(Entry& entry);  // Requires: mutex_, nothing points to it and it is off the device
-  void forget(Binding& binding);               // Requires: mutex_, unheld, unlinked
-  void trim_negative();                        // Requires: mutex_
+  void destroy(Entry& entry);     // Requires: mutex_, nothing points to it and it is off the device
+  void forget(Binding& binding);  // Requires: mutex_, unheld, unlinked
+  void trim_negative();           // Requires: mutex_
   // False where `enough` (asked under mutex_) did not come true in time, or the directory closes.
   struct Shortage {
     bool of_device = false;  // the device refused
@@ -283,8 +283,8 @@ class Core : public std::enable_shared_from_this<Core> {
   std::vector<std::uint32_t> index_;  // by AhKey: slots, by Entry::next_in_index; kCreating, or kReady and not stale
   std::unordered_map<const Entry*, std::vector<Binding*>> waiters_;  // while kCreating: who else wants it
   std::unordered_map<const Entry*, DestinationKey> parted_;          // of retired ones: what they were for
-  std::vector<Entry*> by_slot_;                           // all entries; null where free
-  std::vector<std::uint32_t> hop_tags_;                   // by slot: what the next hop hashes to; 0: it has none
+  std::vector<Entry*> by_slot_;                                      // all entries; null where free
+  std::vector<std::uint32_t> hop_tags_;  // by slot: what the next hop hashes to; 0: it has none
   std::vector<std::uint32_t> free_slots_;
   std::vector<Entry*> retired_;
   std::vector<Binding*> forgotten_;

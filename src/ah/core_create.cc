@@ -181,9 +181,9 @@ Status Core::create_address(Binding& binding, Entry& entry) {
     const bool room =
         is_full(error) && make_room([&] { return arbiter_->released() > released + 1; }, binding, {.of_device = true});
     if (!room) {
-      return tl::make_unexpected(
-          rdma::verbs_error("ibv_create_ah", fmt::format("on {} port {} {}", device_, facts_.port, explain(destination, *entry.path)),
-                            error, advice_for_create(error)));
+      return tl::make_unexpected(rdma::verbs_error(
+          "ibv_create_ah", fmt::format("on {} port {} {}", device_, facts_.port, explain(destination, *entry.path)),
+          error, advice_for_create(error)));
     }
   }
 }

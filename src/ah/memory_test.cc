@@ -46,7 +46,12 @@ class Memory : public AhWorld {
     for (std::uint32_t i = 0; i < kDestinations; ++i) {
       ibv_ah_attr attributes{};
       attributes.port_num = 1;
+      attributes.is_global = 1;
+      attributes.grh.hop_limit = 64;
+      attributes.grh.sgid_index = 2;
+      std::memcpy(attributes.grh.dgid.raw, ipv4(2 + i).bytes.data(), sizeof attributes.grh.dgid.raw);
       addresses_.push_back(ibv_create_ah(domain.get(), &attributes));
+      EXPECT_NE(addresses_.back(), nullptr);
     }
     return heap_in_use() - before;
   }

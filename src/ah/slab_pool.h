@@ -1,5 +1,5 @@
-// Memory for many small objects that lie on lines of their own: slabs of 128, without a header between. An empty slab is
-// given back. Address-sanitized builds see the use of an object that was destroyed, as they do with the heap.
+// Memory for many small objects that lie on lines of their own: slabs of 128, without a header between. An empty slab
+// is given back. Address-sanitized builds see the use of an object that was destroyed, as they do with the heap.
 #pragma once
 
 #include <array>
@@ -62,7 +62,7 @@ class SlabPool {
   struct Free {
     void operator()(std::byte* memory) const noexcept {
       for (std::size_t i = 0; i < kObjects; ++i) hide(memory + i * sizeof(T), false);
-      ::operator delete(memory, std::align_val_t{alignof(T)});
+      ::operator delete (memory, std::align_val_t{alignof(T)});
     }
   };
 
@@ -84,7 +84,7 @@ class SlabPool {
 
   void add_slab() {
     Slab slab;
-    slab.memory.reset(static_cast<std::byte*>(::operator new(kObjects * sizeof(T), std::align_val_t{alignof(T)})));
+    slab.memory.reset(static_cast<std::byte*>(::operator new (kObjects * sizeof(T), std::align_val_t{alignof(T)})));
     Start start = slab.memory.get();
     for (std::size_t i = 0; i < kObjects; ++i) {
       slab.free[i] = static_cast<std::uint8_t>(kObjects - 1 - i);
