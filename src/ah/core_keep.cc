@@ -152,7 +152,17 @@ AhLeftover Core::close(Deadline deadline) {
     if (empty || deadline.passed()) break;
     room_.wait_for(lock, kCloseStep);
   }
-  return leftover();
+  AhLeftover left = leftover();
+  if (left.rows.empty()) leave_arbiter();
+  return left;
+}
+
+// From then on the context may go: a later one at its address has nothing to do with this.
+void Core::leave_arbiter() {
+  arbiter_->leave(this);
+  std::shared_ptr<const Seat> seat;
+  const Lock lock(mutex_);
+  seat.swap(seat_);
 }
 
 void Core::let_go_of_domain() {
@@ -174,7 +184,7 @@ void Core::shut_down() {
   if (keeper_.joinable()) keeper_.join();
   announcer_.stop();
   sweep();
-  arbiter_->leave(this);
+  leave_arbiter();
   AhLeftover left = leftover();
   std::erase_if(left.held, [this](const AhHolding& one) { return !one.lease && one.held <= options_.leak_age; });
   if (left.rows.empty() && left.held.empty()) return;
