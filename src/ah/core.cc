@@ -142,7 +142,9 @@ Core::~Core() {
   if (domain_keeper_) sweep();
   name_what_stays();
   leave_arbiter();
-  account_->release_memory((table_.size() + forgotten_.size()) * kDestinationBytes);
+  const auto forgotten_charged =
+      std::count_if(forgotten_.begin(), forgotten_.end(), [](const Binding* binding) { return binding->charged; });
+  account_->release_memory((table_.size() - unpaid_ + static_cast<std::size_t>(forgotten_charged)) * kDestinationBytes);
   account_->release_memory(senders_.size() * max_entries_ * sizeof(std::uint64_t));
   table_.for_each([this](Binding& binding) { binding_pool_.destroy(&binding); });
   for (Binding* binding : forgotten_) binding_pool_.destroy(binding);

@@ -89,6 +89,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Result<AhSender> make_sender(const std::source_location& place);
   // It has no owner any more; what is in flight is reported.
   void drop_sender(const std::shared_ptr<SendQueue>& queue);
+  bool charge_sender(std::size_t bytes);
   void retire_sender(const std::shared_ptr<SendQueue>& queue);
   Result<Destination> reply_to(const ibv_wc& completion, std::span<const std::byte, 40> grh);
   // `own`: the addresses of the device.
@@ -100,7 +101,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // core_events.cc
   void on_async_event(const ibv_async_event& event);
-  Announcer::Ticket subscribe(AhSubscriber subscriber);
+  Result<Announcer::Ticket> subscribe(AhSubscriber subscriber);
   void unsubscribe(Announcer::Ticket ticket);
 
   // core_network.cc
@@ -154,12 +155,17 @@ class Core : public std::enable_shared_from_this<Core> {
   Asked ask(const Destination& destination);
   AhHandle adopt(Binding& binding, const std::source_location& place);
   Binding* make_binding(const DestinationKey& key);
+  bool charge(Binding& binding);
+  bool may_wait_for_memory();
+  Error no_room_for(const DestinationKey& key) const;
+  Error no_memory_for(const DestinationKey& key) const;
   void start_attempt(Binding& binding, Lane lane, AhCause cause);
   Error unavailable() const;  // closed, or the device is gone
   Error still_failing(const Binding& binding, std::int64_t now) const;
 
   // core_create.cc; run by the pool, without mutex_ but where a lock is passed or said.
   void run_attempt(Binding& binding, bool may_look_again);
+  bool pay_for(Binding& binding);  // false: it has failed
   Result<Resolved> resolve_now(const DestinationKey& key);
   // The entry to create, or null: shared, or waiting for another's creation, or failed; then nothing is left to do.
   Entry* reserve(Binding& binding, Resolved&& resolved, const Neighbour& neighbour);
@@ -250,10 +256,11 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // core_keep.cc
   void keep();
-  std::int64_t tick();                  // until the next, in ns
-  void reclaim_aged(std::int64_t now);  // Requires: mutex_
-  void refresh_aged(std::int64_t now);  // Requires: mutex_
-  void retry_failed(std::int64_t now);  // Requires: mutex_
+  std::int64_t tick();                    // until the next, in ns
+  void reclaim_aged(std::int64_t now);    // Requires: mutex_
+  void forget_unasked(std::int64_t now);  // Requires: mutex_
+  void refresh_aged(std::int64_t now);    // Requires: mutex_
+  void retry_failed(std::int64_t now);    // Requires: mutex_
   void leave_arbiter();
   void poke_keeper();
 
@@ -302,6 +309,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Holdings lease_holdings_;   // by entry
   std::size_t sweeping_ = 0;  // retired entries that a sweep has in its hands
   std::size_t unwell_ = 0;    // bindings with Trouble
+  std::size_t unpaid_ = 0;    // bindings in table_ that are not charged
   Epoch epoch_;
   bool revalidate_queued_ = false;
   AhCause revalidate_cause_ = AhCause::kNone;

@@ -49,6 +49,7 @@ std::size_t bucket_of(std::int64_t ns) {
 }  // namespace
 
 void Core::run_attempt(Binding& binding, bool may_look_again) {
+  if (!pay_for(binding)) return;
   Epoch begun;
   {
     const Lock lock(mutex_);
@@ -75,6 +76,18 @@ void Core::run_attempt(Binding& binding, bool may_look_again) {
   } else {
     on_created(binding, *entry, begun, ask_neighbour(hop));
   }
+}
+
+bool Core::pay_for(Binding& binding) {
+  {
+    const Lock lock(mutex_);
+    if (charge(binding)) return true;
+  }
+  if (make_room([&] { return charge(binding); }, binding, Shortage::kMemory, room_deadline())) return true;
+  const Lock lock(mutex_);
+  ++counts_.refused;
+  fail(binding, closed_ ? unavailable() : no_memory_for(binding.key));
+  return false;
 }
 
 Core::Neighbour Core::ask_neighbour(const NextHop& hop) const {

@@ -79,13 +79,24 @@ std::int64_t Core::tick() {
 
 void Core::reclaim_aged(std::int64_t now) {
   const std::int64_t age = options_.idle_age.count();
-  if (closed_ || age <= 0 || free_slots_.size() == max_entries_) {
+  if (closed_ || age <= 0 || (free_slots_.size() == max_entries_ && unwell_ == 0)) {
     next_aged_scan_ns_ = kNever;
     return;
   }
   if (next_aged_scan_ns_ != kNever && now < next_aged_scan_ns_) return;
   counts_.reclaimed_idle += reclaim(max_entries_, now - age, AhCause::kIdle);
+  if (unwell_ != 0) forget_unasked(now);
   next_aged_scan_ns_ = now + age / 4;
+}
+
+// What failed, and was not asked for during idle_age although it might have been tried again.
+void Core::forget_unasked(std::int64_t now) {
+  std::vector<Binding*> going;
+  table_.for_each([&](Binding& binding) {
+    if (!binding.trouble || !is_unheld(binding) || is_wanted(binding, now)) return;
+    if (now - binding.trouble->retry_at_ns >= options_.idle_age.count()) going.push_back(&binding);
+  });
+  for (Binding* binding : going) forget(*binding);
 }
 
 void Core::refresh_aged(std::int64_t now) {

@@ -143,6 +143,7 @@ void Core::retire(Entry& entry, const DestinationKey& key) {
 
 void Core::forget(Binding& binding) {
   if (binding.trouble) --unwell_;
+  if (!binding.charged) --unpaid_;
   table_.erase(&binding);
   handle_holdings_.forget(&binding);
   forgotten_.push_back(&binding);
@@ -274,7 +275,8 @@ std::size_t Core::sweep() {
   }
   const bool graced = std::all_of(retired.begin(), retired.end(), [](const Entry* entry) { return entry->graced; });
   if (!graced || !forgotten.empty() || !arrays.empty()) grace();
-  account_->release_memory(forgotten.size() * kDestinationBytes);
+  const auto charged = std::count_if(forgotten.begin(), forgotten.end(), [](const Binding* one) { return one->charged; });
+  account_->release_memory(static_cast<std::size_t>(charged) * kDestinationBytes);
   std::vector<Entry*> destroyed;
   std::vector<Entry*> kept;
   std::string error;
@@ -297,7 +299,7 @@ std::size_t Core::sweep() {
   for (Entry* entry : destroyed) destroy(*entry);
   counts_.destroyed += destroyed.size();
   if (!error.empty()) last_release_error_ = error;
-  if (!destroyed.empty()) room_.notify_all();
+  if (!destroyed.empty() || !forgotten.empty()) room_.notify_all();
   return destroyed.size();
 }
 

@@ -1,6 +1,8 @@
 // Who gives when there is no room, and that who waits for room neither hammers the device nor waits for ever.
-#include <cerrno>
+#include <array>
+#include <atomic>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include <fake_verbs/ah_world.h>
@@ -130,6 +132,45 @@ TEST_F(Sharing, OfTwoDirectoriesTheLongerIdleGives) {
   use(second, 200, 1);
   EXPECT_TRUE(second.find(to(2)).empty());
   EXPECT_FALSE(second.find(to(100)).empty());
+}
+
+TEST_F(Sharing, WhoseRoomIsTakenWaitsBeforeOthersAreAskedAgain) {
+  set_max_ah("fake0", 8);
+  AhDirectory directory = make_directory();
+  const std::shared_ptr<ah::Arbiter> arbiter = ah::Arbiter::of(context.get(), 8)->arbiter;
+  const auto robbed = std::make_shared<ah::Account>("robbed", ah::AccountLimits{});
+  for (int i = 0; i < 8; ++i) ASSERT_EQ(arbiter->take(*robbed), ah::Grant::kGranted);
+  std::atomic<std::size_t> asked{0};
+  // It gives, and somebody else has it before who asked.
+  arbiter->join(robbed, robbed.get(), [&](const ah::Arbiter::Call& call) {
+    asked += call.most;
+    return std::size_t{1};
+  });
+  EXPECT_FALSE(directory.acquire(to(2), soon()));
+  EXPECT_GE(asked, 2U);
+  EXPECT_LE(asked, 400U);
+  arbiter->leave(robbed.get());
+}
+
+TEST_F(Sharing, WhatGivesWayToItsOwnReplacementIsToldAsGone) {
+  set_max_ah("fake0", 1);
+  AhDirectory directory = make_directory();
+  std::mutex mutex;
+  std::vector<AhEvent> heard;
+  ASSERT_TRUE(directory.subscribe([&](const AhEvent& event) {
+    const std::lock_guard lock(mutex);
+    heard.push_back(event);
+  }));
+  const AhHandle handle = *directory.acquire(to(2), soon());
+  directory.on_network_change({.kind = NetworkChange::Kind::kNeighbour, .netdev = 0, .address = std::nullopt});
+  ASSERT_TRUE(eventually([&] {
+    const std::lock_guard lock(mutex);
+    return heard.size() >= 4;
+  }));
+  using Kind = AhEvent::Kind;
+  const std::array expected{Kind::kReady, Kind::kStale, Kind::kGone, Kind::kReady};
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(heard[i].kind, expected[i]) << i;
+  EXPECT_EQ(heard[2].cause, AhCause::kPressure);
 }
 
 TEST(Arbiter, AsksFromTheLargestDownUntilSomethingIsGiven) {
