@@ -134,10 +134,10 @@ class VERBENA_API AhDirectory {
   // until then.
   void on_network_change(const NetworkChange& change);
 
-  // Tells what happens from now on; std::system_error where no thread can be made for it. The subscriber must not
-  // destroy the directory. unsubscribe(): when it returns, the subscriber is not running and will not run again.
+  // Tells what happens from now on; an error where no thread can be made for it. The subscriber must not destroy the
+  // directory. unsubscribe(): when it returns, the subscriber is not running and will not run again.
   using Subscription = std::uint64_t;
-  Subscription subscribe(AhSubscriber subscriber);
+  Result<Subscription> subscribe(AhSubscriber subscriber);
   void unsubscribe(Subscription subscription);
 
   // Ends it: no more look-ups, creations end, and what is not in flight or leased is destroyed. Waits for work in

@@ -29,7 +29,7 @@ enum class AhCause : std::uint8_t {
   kNoticesLost,    // the kernel could not tell what changed
   kAge,            // older than max_age, or its neighbour is no longer watched by the kernel
   kIdle,           // unused for idle_age
-  kPressure,       // room was needed in its own directory
+  kPressure,       // room was needed in its own directory, or in another of its tenant
   kShare,          // room was needed by another tenant, and its own was over its share
 };
 

@@ -118,7 +118,7 @@ struct AhStats {
   std::uint64_t stale_age = 0;
   std::uint64_t rechecked = 0;  // attempts that found the address still right
   std::uint64_t reclaimed_idle = 0;
-  std::uint64_t reclaimed_pressure = 0;  // for room in its own directory
+  std::uint64_t reclaimed_pressure = 0;  // for room in its own directory, or another of its tenant
   std::uint64_t reclaimed_share = 0;     // for another tenant, being over its own share
   std::uint64_t paced = 0;               // creations that waited for the tenant's rate
   std::uint64_t refused = 0;             // kExhausted answers

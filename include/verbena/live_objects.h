@@ -16,8 +16,9 @@ struct LiveObject {
   std::source_location place;  // the call that made it
 };
 
-// Those of a protection domain: memory regions and queue pairs, the completion queues that its queue pairs use or
-// used, and the address handles that a directory had to leave behind at its end. Not what was made without Verbena.
+// Those of a protection domain: memory regions and queue pairs, the completion queues that its queue pairs use, or that
+// they used last and nobody uses now, and the address handles that a directory had to leave behind at its end. Not what
+// was made without Verbena.
 // Thread-safety: any thread.
 VERBENA_API std::vector<LiveObject> live_objects(const ibv_pd* domain);
 
@@ -29,8 +30,8 @@ namespace detail {
 // `object` is the owner of the verbs object, as keeper() gives it. Of `domain` where it is not null.
 VERBENA_API void note_alive(const void* object, std::string what, const std::source_location& place,
                             const ibv_pd* domain);
-// From now on it counts as one of `domain`, unless it is one of another already.
-VERBENA_API void note_used_by(const void* object, const ibv_pd* domain);
+// `user`, while it is listed, uses `object`, which is of no domain.
+VERBENA_API void note_uses(const void* user, const void* object);
 // A new domain: what an earlier one at this address has left is none of its own.
 VERBENA_API void note_new_domain(const ibv_pd* domain) noexcept;
 // Ignored where it is not known.

@@ -28,8 +28,8 @@ namespace verbena {
 struct TenantOptions {
   std::string name;             // in reports and errors
   std::size_t max_handles = 0;  // address handles on the device, of all its directories; 0: the device's limit
-  std::uint64_t creations_per_second = 0;  // 0: without limit
-  std::uint64_t creation_burst = 64;       // so many at once before the rate holds
+  std::uint64_t creations_per_second = 0;  // up to 1,000,000,000; 0: without limit
+  std::uint64_t creation_burst = 64;       // so many at once before the rate holds; 1 or more
   std::size_t max_memory = 0;              // bytes of destinations, address handles and senders; 0: without limit
   std::chrono::nanoseconds close_grace = std::chrono::seconds(1);  // what the destructor waits for work in flight
 };
@@ -60,6 +60,7 @@ struct TenantRelease {
 // Errors:        close() tells what is left, and may be called again; the destructor reports it (release_failure.h).
 class VERBENA_API Tenant {
  public:
+  // kInvalidArgument for options that make no sense, with the value and what to use.
   static Result<Tenant> create(const Context& context, TenantOptions options,
                                std::source_location place = std::source_location::current());
 

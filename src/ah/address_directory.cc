@@ -91,7 +91,7 @@ void AhDirectory::on_network_change(const NetworkChange& change) {
   core_->on_network_change(change);
 }
 
-AhDirectory::Subscription AhDirectory::subscribe(AhSubscriber subscriber) {
+Result<AhDirectory::Subscription> AhDirectory::subscribe(AhSubscriber subscriber) {
   return core_->subscribe(std::move(subscriber));
 }
 

@@ -13,7 +13,7 @@ constexpr std::size_t kReservedPart = 4;  // of a share: kept for an account tha
 
 struct Registry {
   std::mutex mutex;
-  std::map<ibv_context*, std::weak_ptr<Arbiter>> arbiters;  // guarded by mutex
+  std::map<ibv_context*, std::weak_ptr<const Seat>> seats;  // guarded by mutex
 };
 
 Registry& registry() {
@@ -35,12 +35,14 @@ std::int64_t Account::take_creation(std::int64_t now) {
   return bucket_.take(now);
 }
 
-std::shared_ptr<Arbiter> Arbiter::of(ibv_context* context, std::size_t capacity) {
+std::shared_ptr<const Seat> Arbiter::of(ibv_context* context, std::size_t capacity) {
   const std::lock_guard lock(registry().mutex);
-  std::weak_ptr<Arbiter>& place = registry().arbiters[context];
-  std::shared_ptr<Arbiter> arbiter = place.lock();
-  if (!arbiter) place = arbiter = std::make_shared<Arbiter>(capacity);
-  return arbiter;
+  auto& seats = registry().seats;
+  std::erase_if(seats, [](const auto& place) { return place.second.expired(); });
+  std::weak_ptr<const Seat>& place = seats[context];
+  std::shared_ptr<const Seat> seat = place.lock();
+  if (!seat) place = seat = std::make_shared<const Seat>(Seat{std::make_shared<Arbiter>(capacity)});
+  return seat;
 }
 
 Arbiter::Arbiter(std::size_t capacity)
@@ -87,6 +89,12 @@ Grant Arbiter::take(Account& account) {
   return Grant::kGranted;
 }
 
+void Arbiter::cancel(Account& account) {
+  const std::lock_guard lock(mutex_);
+  --used_;
+  --account.used_;
+}
+
 void Arbiter::give_back(Account& account, std::size_t count) {
   {
     const std::lock_guard lock(mutex_);
@@ -106,28 +114,53 @@ std::size_t Arbiter::share() const {
   return share_of(capacity_);
 }
 
-std::size_t Arbiter::make_others_give(Account& asker, std::size_t most, bool device_full) {
-  std::vector<Give> asked;
-  {
-    const std::lock_guard lock(mutex_);
-    const std::size_t share = share_of(device_full ? std::min(capacity_, used_) : capacity_);
-    const Account* victim = nullptr;
-    for (const Member& member : members_) {
-      const Account* account = member.account.get();
-      if (account == &asker || account->used_ <= share) continue;
-      if (victim == nullptr || account->used_ > victim->used_) victim = account;
-    }
-    if (victim == nullptr || victim->used_ <= asker.used_ + 1) return 0;
-    most = std::min(most, std::min(victim->used_ - share, (victim->used_ - asker.used_ + 1) / 2));
-    for (const Member& member : members_) {
-      if (member.account.get() == victim) asked.push_back(member.give);
-    }
+std::vector<Arbiter::Turn> Arbiter::over_their_share(const Account& asker, std::size_t most, bool device_full) const {
+  const std::lock_guard lock(mutex_);
+  const std::size_t share = share_of(device_full ? std::min(capacity_, used_) : capacity_);
+  std::map<const Account*, Turn> turns;
+  for (const Member& member : members_) {
+    const Account* account = member.account.get();
+    if (account == &asker || !member.give || account->used_ <= share || account->used_ <= asker.used_ + 1) continue;
+    Turn& turn = turns[account];
+    turn.used = account->used_;
+    turn.most = std::min({most, account->used_ - share, (account->used_ - asker.used_ + 1) / 2});
+    turn.gives.push_back(member.give);
   }
-  std::size_t given = 0;
-  for (const Give& give : asked) {
-    if (given < most) given += give(most - given);
+  std::vector<Turn> sorted;
+  for (auto& [account, turn] : turns) sorted.push_back(std::move(turn));
+  std::sort(sorted.begin(), sorted.end(), [](const Turn& a, const Turn& b) { return a.used > b.used; });
+  return sorted;
+}
+
+std::size_t Arbiter::make_others_give(const Account& asker, std::size_t most, bool device_full) {
+  for (const Turn& turn : over_their_share(asker, most, device_full)) {
+    std::size_t given = 0;
+    for (const Give& give : turn.gives) {
+      if (given < turn.most) given += give({.most = turn.most - given});
+    }
+    if (given != 0) return given;
   }
-  return given;
+  return 0;
+}
+
+std::vector<Arbiter::Give> Arbiter::siblings(const Account& account, const void* who) const {
+  std::vector<Give> gives;
+  const std::lock_guard lock(mutex_);
+  for (const Member& member : members_) {
+    if (member.account.get() == &account && member.who != who && member.give) gives.push_back(member.give);
+  }
+  return gives;
+}
+
+bool Arbiter::has_siblings(const Account& account, const void* who) const {
+  return !siblings(account, who).empty();
+}
+
+std::size_t Arbiter::make_siblings_give(const Account& account, const void* who, const Call& call) {
+  for (const Give& give : siblings(account, who)) {
+    if (const std::size_t given = give(call); given != 0) return given;
+  }
+  return 0;
 }
 
 }  // namespace verbena::ah

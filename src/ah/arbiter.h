@@ -3,13 +3,15 @@
 // An account is a tenant, or a directory without one. Its share is the capacity divided by the accounts there are. What
 // others leave unused an account may use, but for a quarter of each other's share, which is kept for it: so nobody
 // starves behind one who holds on to all. When the device is full, who is furthest over its share gives first, from
-// what is idle; nobody is brought below its share by another.
+// what is idle, and where that is nothing the next; nobody is brought below its share by another. The directories of
+// one account give to each other whatever the shares.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -18,6 +20,7 @@
 #include <infiniband/verbs.h>
 
 #include "ah/token_bucket.h"
+#include "verbena/ah_event.h"
 
 namespace verbena::ah {
 
@@ -56,32 +59,55 @@ class Account {
 
 enum class Grant : std::uint8_t { kGranted, kBudget, kFull };
 
+class Arbiter;
+
+// The arbiter of a context, for as long as anybody has one: what is opened later at the same address has another.
+struct Seat {
+  std::shared_ptr<Arbiter> arbiter;
+};
+
 // Thread-safety: any thread. Its mutex is innermost; a member is called without it.
 // Ownership:     shared by the directories of one context.
 // Errors:        none.
 class Arbiter {
  public:
-  // Gives back idle address handles, up to so many, and returns how many it did. Called by threads of other members.
-  using Give = std::function<std::size_t(std::size_t)>;
+  // What a member is asked for: idle address handles, up to so many, unused since then.
+  struct Call {
+    std::size_t most = 0;
+    std::int64_t idle_since = std::numeric_limits<std::int64_t>::max();
+    AhCause cause = AhCause::kShare;  // kPressure: by another member of its own account
+    bool memory = false;              // the room that is short is memory: destinations that failed will do
+  };
+  // Returns how much it gave. Called by threads of other members.
+  using Give = std::function<std::size_t(const Call&)>;
 
   // The one of this context; `capacity` is the device's max_ah, 0 where it names none.
-  static std::shared_ptr<Arbiter> of(ibv_context* context, std::size_t capacity);
+  static std::shared_ptr<const Seat> of(ibv_context* context, std::size_t capacity);
   explicit Arbiter(std::size_t capacity);
 
+  // `give`: empty where it has nothing to give.
   void join(const std::shared_ptr<Account>& account, const void* who, Give give);
+  // Ignored where it has left already.
   void leave(const void* who);
 
   // One more address handle for the account.
   Grant take(Account& account);
+  // What was taken did not come to be.
+  void cancel(Account& account);
+  // So many were destroyed.
   void give_back(Account& account, std::size_t count);
-  // How many were given back so far, by all.
+  // How many were destroyed so far, by all.
   std::uint64_t released() const noexcept { return released_.load(std::memory_order_acquire); }
   std::size_t used(const Account& account) const;
   std::size_t share() const;
 
-  // Asks who is furthest over its share for up to `most`; returns what came. 0 where nobody is more over it than the
-  // asker would be. `device_full`: the device refused although it has more, so what is in use is all there is.
-  std::size_t make_others_give(Account& asker, std::size_t most, bool device_full);
+  // Asks those over their share for up to `most`, the largest first, until one gives; returns what came. 0 where nobody
+  // who is more over it than the asker would be has anything. `device_full`: the device refused although it has more,
+  // so what is in use is all there is.
+  std::size_t make_others_give(const Account& asker, std::size_t most, bool device_full);
+  bool has_siblings(const Account& account, const void* who) const;
+  // Asks the other members of the account, until one gives; returns what came.
+  std::size_t make_siblings_give(const Account& account, const void* who, const Call& call);
 
  private:
   struct Member {
@@ -90,7 +116,15 @@ class Arbiter {
     Give give;
   };
 
+  struct Turn {
+    std::size_t used;  // by the account
+    std::size_t most;
+    std::vector<Give> gives;
+  };
+
   std::size_t share_of(std::size_t capacity) const;  // Requires: mutex_
+  std::vector<Turn> over_their_share(const Account& asker, std::size_t most, bool device_full) const;
+  std::vector<Give> siblings(const Account& account, const void* who) const;
 
   const std::size_t capacity_;
   std::atomic<std::uint64_t> released_{0};

@@ -126,6 +126,7 @@ struct alignas(64) Binding {
   Binding* next_sharing = nullptr;
   std::shared_ptr<Attempt> attempt;  // queued or running; else null
   std::unique_ptr<Trouble> trouble;  // null: all is well
+  bool charged = false;              // its account pays for it; else its attempt waits for memory, or has failed to
   bool again = false;                // something changed during the attempt: run another after it
   AhCause cause = AhCause::kNone;    // of the attempt, and of the one after it
 };

@@ -70,13 +70,14 @@ Result<std::shared_ptr<Core>> Core::create(ibv_pd* domain, Keeper domain_keeper,
   parts.max_entries = options.max_entries;
   if (device.max_ah > 0) parts.max_entries = std::min(parts.max_entries, static_cast<std::size_t>(device.max_ah));
   parts.options = std::move(options);
-  parts.arbiter = Arbiter::of(domain->context, device.max_ah > 0 ? static_cast<std::size_t>(device.max_ah) : 0);
+  parts.seat = Arbiter::of(domain->context, device.max_ah > 0 ? static_cast<std::size_t>(device.max_ah) : 0);
   parts.account = account ? std::move(account) : std::make_shared<Account>(name_of(parts), AccountLimits{});
   try {
-    auto core = std::make_shared<Core>(std::move(parts));
-    core->arbiter_->join(core->account_, core.get(), [weak = std::weak_ptr<Core>(core)](std::size_t most) {
+    // Not in one piece: who only watches for its end keeps no memory of it.
+    std::shared_ptr<Core> core(new Core(std::move(parts)));
+    core->arbiter_->join(core->account_, core.get(), [weak = std::weak_ptr<Core>(core)](const Arbiter::Call& call) {
       const std::shared_ptr<Core> giver = weak.lock();
-      return giver ? giver->give_idle(most) : 0;
+      return giver ? giver->give_idle(call) : 0;
     });
     if (Status watching = core->watch(); !watching) return tl::make_unexpected(watching.error());
     if (core->options_.visible) core->show();
@@ -119,7 +120,7 @@ Core::Core(Parts parts)
       options_(parts.options),
       name_(name_of(parts)),
       max_entries_(parts.max_entries),
-      arbiter_(std::move(parts.arbiter)),
+      arbiter_(parts.seat->arbiter),
       account_(std::move(parts.account)),
       light_(has_membarrier()),
       gids_(domain_->context),
@@ -127,6 +128,7 @@ Core::Core(Parts parts)
       index_(std::bit_ceil(max_entries_), kNoSlot),
       by_slot_(max_entries_, nullptr),
       hop_tags_(max_entries_, 0),
+      seat_(std::move(parts.seat)),
       pool_(options_.creators) {
   free_slots_.reserve(max_entries_);
   for (std::size_t slot = max_entries_; slot > 0; --slot) free_slots_.push_back(static_cast<std::uint32_t>(slot - 1));
@@ -139,8 +141,10 @@ Core::~Core() {
   if (keeper_.joinable()) shut_down();  // create() failed after the threads had begun
   if (domain_keeper_) sweep();
   name_what_stays();
-  arbiter_->leave(this);
-  account_->release_memory((table_.size() + forgotten_.size()) * kDestinationBytes);
+  leave_arbiter();
+  const auto forgotten_charged =
+      std::count_if(forgotten_.begin(), forgotten_.end(), [](const Binding* binding) { return binding->charged; });
+  account_->release_memory((table_.size() - unpaid_ + static_cast<std::size_t>(forgotten_charged)) * kDestinationBytes);
   account_->release_memory(senders_.size() * max_entries_ * sizeof(std::uint64_t));
   table_.for_each([this](Binding& binding) { binding_pool_.destroy(&binding); });
   for (Binding* binding : forgotten_) binding_pool_.destroy(binding);

@@ -59,10 +59,14 @@ class Core : public std::enable_shared_from_this<Core> {
     PortFacts facts;
     std::string device;
     std::size_t max_entries = 0;
-    std::shared_ptr<Arbiter> arbiter;
+    std::shared_ptr<const Seat> seat;
     std::shared_ptr<Account> account;
     AhDirectoryOptions options;
   };
+
+  // What a tenant is charged for a destination and its address handle, with the places in tables: the bound that the
+  // documentation states and Memory.* tests.
+  static constexpr std::size_t kDestinationBytes = 256;
 
   static Result<std::shared_ptr<Core>> create(ibv_pd* domain, Keeper domain_keeper, std::uint8_t port,
                                               AhDirectoryOptions options, std::shared_ptr<Account> account = {});
@@ -85,6 +89,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Result<AhSender> make_sender(const std::source_location& place);
   // It has no owner any more; what is in flight is reported.
   void drop_sender(const std::shared_ptr<SendQueue>& queue);
+  bool charge_sender(std::size_t bytes);
   void retire_sender(const std::shared_ptr<SendQueue>& queue);
   Result<Destination> reply_to(const ibv_wc& completion, std::span<const std::byte, 40> grh);
   // `own`: the addresses of the device.
@@ -96,7 +101,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // core_events.cc
   void on_async_event(const ibv_async_event& event);
-  Announcer::Ticket subscribe(AhSubscriber subscriber);
+  Result<Announcer::Ticket> subscribe(AhSubscriber subscriber);
   void unsubscribe(Announcer::Ticket ticket);
 
   // core_network.cc
@@ -116,8 +121,8 @@ class Core : public std::enable_shared_from_this<Core> {
   // close(close_grace), then ends the threads and reports what is left. By one thread, once.
   void shut_down();
 
-  // For another account of the device, by its threads.
-  std::size_t give_idle(std::size_t most);
+  // For another account of the device, or another directory of the same, by its threads.
+  std::size_t give_idle(const Arbiter::Call& call);
   // After a close() that left nothing: the domain may go before this does.
   void let_go_of_domain();
 
@@ -137,10 +142,6 @@ class Core : public std::enable_shared_from_this<Core> {
     std::uint64_t all = 0;
   };
 
-  // What a tenant is charged for a destination and its address handle, with the places in tables: the bound that the
-  // documentation states and Memory.* tests.
-  static constexpr std::size_t kDestinationBytes = 256;
-
   // What the neighbour table said: whether it could be asked, and its answer.
   struct Neighbour {
     bool known = false;
@@ -154,12 +155,17 @@ class Core : public std::enable_shared_from_this<Core> {
   Asked ask(const Destination& destination);
   AhHandle adopt(Binding& binding, const std::source_location& place);
   Binding* make_binding(const DestinationKey& key);
+  bool charge(Binding& binding);
+  bool may_wait_for_memory();
+  Error no_room_for(const DestinationKey& key) const;
+  Error no_memory_for(const DestinationKey& key) const;
   void start_attempt(Binding& binding, Lane lane, AhCause cause);
   Error unavailable() const;  // closed, or the device is gone
   Error still_failing(const Binding& binding, std::int64_t now) const;
 
   // core_create.cc; run by the pool, without mutex_ but where a lock is passed or said.
   void run_attempt(Binding& binding, bool may_look_again);
+  bool pay_for(Binding& binding);  // false: it has failed
   Result<Resolved> resolve_now(const DestinationKey& key);
   // The entry to create, or null: shared, or waiting for another's creation, or failed; then nothing is left to do.
   Entry* reserve(Binding& binding, Resolved&& resolved, const Neighbour& neighbour);
@@ -167,6 +173,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Entry* new_entry(Binding& binding, Resolved&& resolved, const Neighbour& neighbour);
   Neighbour ask_neighbour(const NextHop& hop) const;
   Status create_address(Binding& binding, Entry& entry);
+  Status take_grant(Binding& binding, std::optional<Deadline>& patience);
   void on_created(Binding& binding, Entry& entry, Epoch begun, const Neighbour& neighbour);
   void on_refused(Binding& binding, Entry& entry, const Error& error, bool may_look_again);
   std::vector<Binding*> take_claimants(Binding& binding, Entry& entry);  // Requires: mutex_
@@ -198,15 +205,23 @@ class Core : public std::enable_shared_from_this<Core> {
   void retire(Entry& entry, const DestinationKey& key);
   void destroy(Entry& entry);     // Requires: mutex_, nothing points to it and it is off the device
   void forget(Binding& binding);  // Requires: mutex_, unheld, unlinked
-  void trim_negative();           // Requires: mutex_
-  // False where `enough` (asked under mutex_) did not come true in time, or the directory closes.
-  struct Shortage {
-    bool of_device = false;  // the device refused
-    bool of_budget = false;  // the account's own: nobody else can help
+  std::size_t trim_negative();                 // Requires: mutex_; how many
+  enum class Shortage {
+    kSlot,    // max_entries of this directory
+    kMemory,  // of the account
+    kBudget,  // of the account's address handles
+    kGrant,   // of the device's, as the arbiter counts them
+    kDevice,  // the device refused
   };
-  bool make_room(const std::function<bool()>& enough, Binding& for_whom, Shortage shortage);
+  static Deadline room_deadline();
+  // False where `enough` (asked under mutex_) did not come true in time, or the directory closes. `shortage` may change
+  // by it.
+  bool make_room(const std::function<bool()>& enough, Binding& for_whom, const Shortage& shortage, Deadline deadline);
+  std::size_t ask_for_room(Shortage shortage, std::size_t most);
+  std::size_t ask_siblings(Shortage shortage, std::size_t most);
+  void give_up_stale(Binding& binding);  // Requires: mutex_
   bool wait_for_rate();
-  std::string no_room_in_words(bool budget) const;
+  std::string no_room_in_words(Shortage shortage) const;
   void grace();
   void make_senders_fence();
   std::size_t sweep();
@@ -241,10 +256,12 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // core_keep.cc
   void keep();
-  std::int64_t tick();                  // until the next, in ns
-  void reclaim_aged(std::int64_t now);  // Requires: mutex_
-  void refresh_aged(std::int64_t now);  // Requires: mutex_
-  void retry_failed(std::int64_t now);  // Requires: mutex_
+  std::int64_t tick();                    // until the next, in ns
+  void reclaim_aged(std::int64_t now);    // Requires: mutex_
+  void forget_unasked(std::int64_t now);  // Requires: mutex_
+  void refresh_aged(std::int64_t now);    // Requires: mutex_
+  void retry_failed(std::int64_t now);    // Requires: mutex_
+  void leave_arbiter();
   void poke_keeper();
 
   // core_hold.cc
@@ -292,6 +309,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Holdings lease_holdings_;   // by entry
   std::size_t sweeping_ = 0;  // retired entries that a sweep has in its hands
   std::size_t unwell_ = 0;    // bindings with Trouble
+  std::size_t unpaid_ = 0;    // bindings in table_ that are not charged
   Epoch epoch_;
   bool revalidate_queued_ = false;
   AhCause revalidate_cause_ = AhCause::kNone;
@@ -299,7 +317,8 @@ class Core : public std::enable_shared_from_this<Core> {
   std::uint64_t revalidate_before_ = 0;  // the queued one makes anew what was begun before this Epoch::all
   bool closed_ = false;
   bool device_gone_ = false;
-  AhStats counts_;  // events only; what is there now is counted when asked for
+  std::shared_ptr<const Seat> seat_;  // null where it has left the arbiter
+  AhStats counts_;                    // events only; what is there now is counted when asked for
   std::string last_release_error_;
   std::int64_t next_aged_scan_ns_ = kNever;
   std::int64_t next_retry_ns_ = kNever;

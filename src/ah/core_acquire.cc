@@ -12,6 +12,13 @@
 
 namespace verbena::ah {
 
+namespace {
+
+// Destinations that may wait for memory where few have some.
+constexpr std::size_t kFew = 64;
+
+}  // namespace
+
 Error Core::unavailable() const {
   if (closed_) return {ErrorCode::kUnavailable, 0, fmt::format("the address directory of {} is closed", name_)};
   return {ErrorCode::kUnavailable, 0,
@@ -42,14 +49,33 @@ Core::Asked Core::ask(const Destination& destination) {
   if (binding == nullptr) binding = make_binding(key);
   if (binding == nullptr) {
     ++counts_.refused;
-    return refuse(
-        {ErrorCode::kExhausted, 0,
-         fmt::format("the address directory of {} knows {} destinations, all in use or being created, and has "
-                     "{} bytes; let go of handles, or raise max_entries (now {}) or the memory of the tenant",
-                     name_, table_.size(), account_->memory(), max_entries_)});
+    return refuse(no_room_for(key));
   }
-  start_attempt(*binding, binding->trouble ? Lane::kLater : Lane::kFirst, AhCause::kNone);
+  // Who waits for memory waits behind those who need none.
+  const bool first = binding->charged && !binding->trouble;
+  start_attempt(*binding, first ? Lane::kFirst : Lane::kLater, AhCause::kNone);
   return {.ready = nullptr, .attempt = binding->attempt};
+}
+
+Error Core::no_room_for(const DestinationKey& key) const {
+  if (table_.size() >= 2 * max_entries_ + options_.max_negative) {
+    return {ErrorCode::kExhausted, 0,
+            fmt::format("the address directory of {} knows {} destinations, all in use or being created; let go of "
+                        "handles, or raise max_entries (now {})",
+                        name_, table_.size(), max_entries_)};
+  }
+  return no_memory_for(key);
+}
+
+Error Core::no_memory_for(const DestinationKey& key) const {
+  return {
+      ErrorCode::kExhausted, 0,
+      fmt::format("no room for destination {} in the memory of the tenant {}: {} bytes are taken, {} of them by "
+                  "destinations of {}, and none of these is idle or failed{}; let go of handles, or raise max_memory "
+                  "(now {} bytes)",
+                  in_words(destination_of(key)), account_->name(), account_->memory(),
+                  (table_.size() - unpaid_) * kDestinationBytes, name_,
+                  unpaid_ > 1 ? fmt::format(" for the {} that wait", unpaid_) : "", account_->limits().max_memory)};
 }
 
 Error Core::still_failing(const Binding& binding, std::int64_t now) const {
@@ -64,14 +90,29 @@ Binding* Core::make_binding(const DestinationKey& key) {
     trim_negative();
     if (table_.size() >= 2 * max_entries_ + options_.max_negative) return nullptr;
   }
-  if (!account_->charge_memory(kDestinationBytes)) {
-    reclaim(1, kNever, AhCause::kPressure);  // makes room for the next who asks
-    return nullptr;
-  }
+  const bool charged = account_->charge_memory(kDestinationBytes);
+  if (!charged && !may_wait_for_memory()) return nullptr;
   Binding* binding = binding_pool_.make(key);
+  binding->charged = charged;
+  unpaid_ += charged ? 0U : 1U;
   table_.insert(binding);
   if (table_.has_retired()) poke_keeper();  // which frees the array that it outgrew
   return binding;
+}
+
+// What waits is memory too. As many as there are destinations that could make room may wait, or a few.
+bool Core::may_wait_for_memory() {
+  const auto may = [this] { return unpaid_ < std::max(kFew, table_.size() - unpaid_); };
+  if (!may()) trim_negative();
+  return may();
+}
+
+bool Core::charge(Binding& binding) {
+  if (binding.charged) return true;
+  if (!account_->charge_memory(kDestinationBytes)) return false;
+  binding.charged = true;
+  --unpaid_;
+  return true;
 }
 
 void Core::start_attempt(Binding& binding, Lane lane, AhCause cause) {
@@ -185,7 +226,7 @@ Result<AhSender> Core::make_sender(const std::source_location& place) {
     if (closed_ || device_gone_) return tl::make_unexpected(unavailable());
   }
   const std::size_t bytes = max_entries_ * sizeof(std::uint64_t);
-  if (!account_->charge_memory(bytes)) {
+  if (!charge_sender(bytes)) {
     return failure(
         ErrorCode::kExhausted,
         fmt::format("a sender of {} takes {} bytes, which is more than the tenant may have beside the {} that "
@@ -206,6 +247,19 @@ void Core::drop_sender(const std::shared_ptr<SendQueue>& queue) {
        fmt::format("address directory of {}: a sender goes with {}; tell it of completions, or call drained() after "
                    "its queue pair is gone, before that: until the directory ends, these addresses are kept",
                    name_, in_words(rest_of(*queue)))});
+}
+
+// What is idle or failed makes room; the keeper takes it from the device.
+bool Core::charge_sender(std::size_t bytes) {
+  const Deadline deadline = room_deadline();
+  Lock lock(mutex_);
+  for (;;) {
+    if (account_->charge_memory(bytes)) return true;
+    if (closed_ || deadline.passed()) return false;
+    const std::size_t most = bytes / kDestinationBytes + 1;
+    if (trim_negative() == 0) counts_.reclaimed_pressure += reclaim(most, kNever, AhCause::kPressure);
+    room_.wait_for(lock, std::chrono::milliseconds(1));
+  }
 }
 
 // A queue with work in flight stays: its stamps hold back what that work names.

@@ -49,6 +49,7 @@ std::size_t bucket_of(std::int64_t ns) {
 }  // namespace
 
 void Core::run_attempt(Binding& binding, bool may_look_again) {
+  if (!pay_for(binding)) return;
   Epoch begun;
   {
     const Lock lock(mutex_);
@@ -75,6 +76,18 @@ void Core::run_attempt(Binding& binding, bool may_look_again) {
   } else {
     on_created(binding, *entry, begun, ask_neighbour(hop));
   }
+}
+
+bool Core::pay_for(Binding& binding) {
+  {
+    const Lock lock(mutex_);
+    if (charge(binding)) return true;
+  }
+  if (make_room([&] { return charge(binding); }, binding, Shortage::kMemory, room_deadline())) return true;
+  const Lock lock(mutex_);
+  ++counts_.refused;
+  fail(binding, closed_ ? unavailable() : no_memory_for(binding.key));
+  return false;
 }
 
 Core::Neighbour Core::ask_neighbour(const NextHop& hop) const {
@@ -128,7 +141,7 @@ Entry* Core::reserve(Binding& binding, Resolved&& resolved, const Neighbour& nei
       }
       if (!free_slots_.empty()) return new_entry(binding, std::move(resolved), neighbour);
     }
-    if (!make_room([this] { return !free_slots_.empty(); }, binding, {.of_device = false, .of_budget = true})) {
+    if (!make_room([this] { return !free_slots_.empty(); }, binding, Shortage::kSlot, room_deadline())) {
       const Lock lock(mutex_);
       ++counts_.refused;
       fail(binding, {ErrorCode::kExhausted, 0,
@@ -154,16 +167,13 @@ Entry* Core::new_entry(Binding& binding, Resolved&& resolved, const Neighbour& n
 }
 
 Status Core::create_address(Binding& binding, Entry& entry) {
+  std::optional<Deadline> patience;  // from the first refusal on, however often it is tried again
   for (;;) {
-    if (!wait_for_rate()) return tl::make_unexpected(unavailable());
-    Grant grant = arbiter_->take(*account_);
-    if (grant != Grant::kGranted) {
-      const Shortage shortage{.of_device = false, .of_budget = grant == Grant::kBudget};
-      const auto granted = [&] { return (grant = arbiter_->take(*account_)) == Grant::kGranted; };
-      if (!make_room(granted, binding, shortage)) {
-        return failure(ErrorCode::kExhausted, no_room_in_words(grant == Grant::kBudget), ENOMEM);
-      }
+    if (!wait_for_rate()) {
+      const Lock lock(mutex_);
+      return tl::make_unexpected(unavailable());
     }
+    if (Status granted = take_grant(binding, patience); !granted) return granted;
     const Destination destination = destination_of(binding.key);
     ibv_ah_attr attributes = attributes_of(destination, entry.path->source, facts_);
     const std::uint64_t released = arbiter_->released();
@@ -177,9 +187,10 @@ Status Core::create_address(Binding& binding, Entry& entry) {
       ++counts_.creation_us[bucket_of(took)];
       return {};
     }
-    arbiter_->give_back(*account_, 1);
-    const bool room =
-        is_full(error) && make_room([&] { return arbiter_->released() > released + 1; }, binding, {.of_device = true});
+    arbiter_->cancel(*account_);
+    if (!patience) patience = room_deadline();
+    const bool room = is_full(error) &&
+                      make_room([&] { return arbiter_->released() > released; }, binding, Shortage::kDevice, *patience);
     if (!room) {
       return tl::make_unexpected(rdma::verbs_error(
           "ibv_create_ah", fmt::format("on {} port {} {}", device_, facts_.port, explain(destination, *entry.path)),
@@ -188,14 +199,27 @@ Status Core::create_address(Binding& binding, Entry& entry) {
   }
 }
 
-std::string Core::no_room_in_words(bool budget) const {
-  if (budget) {
+Status Core::take_grant(Binding& binding, std::optional<Deadline>& patience) {
+  Shortage shortage = Shortage::kGrant;
+  const auto granted = [&] {
+    const Grant grant = arbiter_->take(*account_);
+    shortage = grant == Grant::kBudget ? Shortage::kBudget : Shortage::kGrant;
+    return grant == Grant::kGranted;
+  };
+  if (granted()) return {};
+  if (!patience) patience = room_deadline();
+  if (make_room(granted, binding, shortage, *patience)) return {};
+  return failure(ErrorCode::kExhausted, no_room_in_words(shortage), ENOMEM);
+}
+
+std::string Core::no_room_in_words(Shortage shortage) const {
+  if (shortage == Shortage::kBudget) {
     return fmt::format("all {} address handles that {} may have are in use; let go of handles, or raise max_handles",
                        account_->limits().max_handles, account_->name());
   }
   return fmt::format(
-      "{} has {} of the device's address handles, its share is {}, and nobody has an idle one; let go of "
-      "handles",
+      "{} has {} of the device's address handles, its share is {}, and nobody over its share has an "
+      "idle one; let go of handles",
       account_->name(), arbiter_->used(*account_), arbiter_->share());
 }
 

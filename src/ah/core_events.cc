@@ -1,8 +1,10 @@
 // What puts addresses in doubt, and what is then done: what is still right stays, the rest is replaced while it serves.
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "ah/core.h"
+#include "rdma/verbs_error.h"
 
 namespace verbena::ah {
 
@@ -210,8 +212,12 @@ void Core::give_up_device() {
   });
 }
 
-Announcer::Ticket Core::subscribe(AhSubscriber subscriber) {
-  return announcer_.subscribe(std::move(subscriber));
+Result<Announcer::Ticket> Core::subscribe(AhSubscriber subscriber) {
+  try {
+    return announcer_.subscribe(std::move(subscriber));
+  } catch (const std::system_error& error) {
+    return rdma::verbs_failure("thread", "of the subscribers", error.code().value());
+  }
 }
 
 void Core::unsubscribe(Announcer::Ticket ticket) {

@@ -79,13 +79,24 @@ std::int64_t Core::tick() {
 
 void Core::reclaim_aged(std::int64_t now) {
   const std::int64_t age = options_.idle_age.count();
-  if (closed_ || age <= 0 || free_slots_.size() == max_entries_) {
+  if (closed_ || age <= 0 || (free_slots_.size() == max_entries_ && unwell_ == 0)) {
     next_aged_scan_ns_ = kNever;
     return;
   }
   if (next_aged_scan_ns_ != kNever && now < next_aged_scan_ns_) return;
   counts_.reclaimed_idle += reclaim(max_entries_, now - age, AhCause::kIdle);
+  if (unwell_ != 0) forget_unasked(now);
   next_aged_scan_ns_ = now + age / 4;
+}
+
+// What failed, and was not asked for during idle_age although it might have been tried again.
+void Core::forget_unasked(std::int64_t now) {
+  std::vector<Binding*> going;
+  table_.for_each([&](Binding& binding) {
+    if (!binding.trouble || !is_unheld(binding) || is_wanted(binding, now)) return;
+    if (now - binding.trouble->retry_at_ns >= options_.idle_age.count()) going.push_back(&binding);
+  });
+  for (Binding* binding : going) forget(*binding);
 }
 
 void Core::refresh_aged(std::int64_t now) {
@@ -152,7 +163,17 @@ AhLeftover Core::close(Deadline deadline) {
     if (empty || deadline.passed()) break;
     room_.wait_for(lock, kCloseStep);
   }
-  return leftover();
+  AhLeftover left = leftover();
+  if (left.rows.empty()) leave_arbiter();
+  return left;
+}
+
+// From then on the context may go: a later one at its address has nothing to do with this.
+void Core::leave_arbiter() {
+  arbiter_->leave(this);
+  std::shared_ptr<const Seat> seat;
+  const Lock lock(mutex_);
+  seat.swap(seat_);
 }
 
 void Core::let_go_of_domain() {
@@ -174,7 +195,7 @@ void Core::shut_down() {
   if (keeper_.joinable()) keeper_.join();
   announcer_.stop();
   sweep();
-  arbiter_->leave(this);
+  leave_arbiter();
   AhLeftover left = leftover();
   std::erase_if(left.held, [this](const AhHolding& one) { return !one.lease && one.held <= options_.leak_age; });
   if (left.rows.empty() && left.held.empty()) return;

@@ -143,13 +143,14 @@ void Core::retire(Entry& entry, const DestinationKey& key) {
 
 void Core::forget(Binding& binding) {
   if (binding.trouble) --unwell_;
+  if (!binding.charged) --unpaid_;
   table_.erase(&binding);
   handle_holdings_.forget(&binding);
   forgotten_.push_back(&binding);
 }
 
 // Forgets half of the failed destinations, those first that may be tried again soonest.
-void Core::trim_negative() {
+std::size_t Core::trim_negative() {
   std::vector<Binding*> negative;
   table_.for_each([&](Binding& binding) {
     const bool ready = binding.entry.load(std::memory_order_relaxed) != nullptr;
@@ -157,34 +158,72 @@ void Core::trim_negative() {
   });
   std::sort(negative.begin(), negative.end(),
             [](const Binding* a, const Binding* b) { return a->trouble->retry_at_ns < b->trouble->retry_at_ns; });
-  for (std::size_t i = 0; i < (negative.size() + 1) / 2; ++i) forget(*negative[i]);
-  if (!negative.empty()) poke_keeper();
+  const std::size_t going = (negative.size() + 1) / 2;
+  for (std::size_t i = 0; i < going; ++i) forget(*negative[i]);
+  if (going != 0) poke_keeper();
+  return going;
 }
 
-// Who is over its share gives first: this one itself, or another.
-bool Core::make_room(const std::function<bool()>& enough, Binding& for_whom, Shortage shortage) {
-  const Deadline deadline = Deadline::in(kRoomPatience);
+Deadline Core::room_deadline() {
+  return Deadline::in(kRoomPatience);
+}
+
+// A batch once, for those who come next; then one at a time: somebody else may be taking what is given.
+bool Core::make_room(const std::function<bool()>& enough, Binding& for_whom, const Shortage& shortage,
+                     Deadline deadline) {
   const std::size_t batch = std::clamp<std::size_t>(max_entries_ / kBatchShare, 1, kBatchMost);
   for (bool first = true;; first = false) {
-    const bool others_gave =
-        !shortage.of_budget && arbiter_->make_others_give(*account_, batch, shortage.of_device) != 0;
-    {
+    const std::size_t given = ask_for_room(shortage, first ? batch : 1);
+    if (given == 0 && !first) {
       const Lock lock(mutex_);
-      if (enough()) return true;
-      if (closed_) return false;
-      if (others_gave && !deadline.passed()) continue;
-      const std::size_t reclaimed = reclaim(batch, kNever, AhCause::kPressure);
-      counts_.reclaimed_pressure += reclaimed;
-      // Nothing idle, and what is wanted would replace something stale: that one must go first.
-      const Entry* own = for_whom.entry.load(std::memory_order_relaxed);
-      if (!first && reclaimed == 0 && own != nullptr && own->stale) unlink(for_whom);
+      give_up_stale(for_whom);
     }
     sweep();
     Lock lock(mutex_);
     if (enough()) return true;
     if (closed_ || deadline.passed()) return false;
     room_.wait_for(lock, kRoomStep);
+    if (enough()) return true;
   }
+}
+
+// Another account that is over its share gives first; then, of its own account, who has what was unused longest.
+std::size_t Core::ask_for_room(Shortage shortage, std::size_t most) {
+  if (shortage == Shortage::kGrant || shortage == Shortage::kDevice) {
+    const std::size_t given = arbiter_->make_others_give(*account_, most, shortage == Shortage::kDevice);
+    if (given != 0) return given;
+  }
+  if (shortage == Shortage::kMemory) {
+    const Lock lock(mutex_);
+    if (const std::size_t given = trim_negative(); given != 0) return given;
+  }
+  if (shortage != Shortage::kSlot && arbiter_->has_siblings(*account_, this)) {
+    if (const std::size_t given = ask_siblings(shortage, most); given != 0) return given;
+  }
+  const Lock lock(mutex_);
+  if (closed_) return 0;
+  const std::size_t reclaimed = reclaim(most, kNever, AhCause::kPressure);
+  counts_.reclaimed_pressure += reclaimed;
+  return reclaimed;
+}
+
+std::size_t Core::ask_siblings(Shortage shortage, std::size_t most) {
+  Arbiter::Call call{.most = most, .cause = AhCause::kPressure, .memory = shortage == Shortage::kMemory};
+  {
+    const Lock lock(mutex_);
+    note_activity(now_ns());
+    if (const std::vector<Entry*> own = idle_entries(kNever); !own.empty())
+      call.idle_since = own.front()->active_ns - 1;
+  }
+  return arbiter_->make_siblings_give(*account_, this, call);
+}
+
+// Nobody has anything idle, and what is wanted would replace something stale: that one must go first.
+void Core::give_up_stale(Binding& binding) {
+  const Entry* own = binding.entry.load(std::memory_order_relaxed);
+  if (closed_ || own == nullptr || !own->stale) return;
+  unlink(binding);
+  announce(AhEvent::Kind::kGone, binding, AhCause::kPressure);
 }
 
 // Senders that only keep the compiler in order cannot be fenced from here any more. From now on they fence themselves.
@@ -201,15 +240,19 @@ void Core::make_senders_fence() {
   heavy_fence(false);
 }
 
-std::size_t Core::give_idle(std::size_t most) {
-  std::size_t unlinked = 0;
+std::size_t Core::give_idle(const Arbiter::Call& call) {
+  std::size_t given = 0;
   {
     const Lock lock(mutex_);
     if (closed_ || device_gone_) return 0;
-    unlinked = reclaim(most, kNever, AhCause::kShare);
-    counts_.reclaimed_share += unlinked;
+    if (call.memory) given = trim_negative();
+    if (given == 0) {
+      given = reclaim(call.most, call.idle_since, call.cause);
+      (call.cause == AhCause::kShare ? counts_.reclaimed_share : counts_.reclaimed_pressure) += given;
+    }
   }
-  return unlinked != 0 ? sweep() : 0;
+  if (given != 0) sweep();
+  return given;
 }
 
 void Core::grace() {
@@ -232,7 +275,8 @@ std::size_t Core::sweep() {
   }
   const bool graced = std::all_of(retired.begin(), retired.end(), [](const Entry* entry) { return entry->graced; });
   if (!graced || !forgotten.empty() || !arrays.empty()) grace();
-  account_->release_memory(forgotten.size() * kDestinationBytes);
+  const auto charged = std::count_if(forgotten.begin(), forgotten.end(), [](const Binding* one) { return one->charged; });
+  account_->release_memory(static_cast<std::size_t>(charged) * kDestinationBytes);
   std::vector<Entry*> destroyed;
   std::vector<Entry*> kept;
   std::string error;
@@ -255,7 +299,7 @@ std::size_t Core::sweep() {
   for (Entry* entry : destroyed) destroy(*entry);
   counts_.destroyed += destroyed.size();
   if (!error.empty()) last_release_error_ = error;
-  if (!destroyed.empty()) room_.notify_all();
+  if (!destroyed.empty() || !forgotten.empty()) room_.notify_all();
   return destroyed.size();
 }
 

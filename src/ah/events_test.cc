@@ -2,6 +2,7 @@
 #include <latch>
 
 #include <fake_verbs/ah_world.h>
+#include <pthread.h>
 
 namespace verbena::fake {
 namespace {
@@ -233,6 +234,21 @@ TEST_F(Events, LidChangeMakesInfiniBandAddressesAnew) {
   const AhHandle handle = *directory.acquire(destination, soon());
   directory.on_async_event(event_of(IBV_EVENT_LID_CHANGE));
   EXPECT_TRUE(eventually([&] { return directory.stats().replaced == 1; }));
+}
+
+TEST_F(Events, ASubscriberForWhomNoThreadCanBeMadeIsRefusedInWords) {
+  AhDirectory directory = make_directory(fed(options()));
+  pthread_attr_t usual;
+  pthread_attr_t impossible;
+  ASSERT_EQ(pthread_getattr_default_np(&usual), 0);
+  ASSERT_EQ(pthread_attr_init(&impossible), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&impossible, std::size_t{1} << 47), 0);
+  ASSERT_EQ(pthread_setattr_default_np(&impossible), 0);
+  const Result<AhDirectory::Subscription> refused = directory.subscribe([](const AhEvent&) {});
+  ASSERT_EQ(pthread_setattr_default_np(&usual), 0);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, ::testing::HasSubstr("thread"));
+  EXPECT_TRUE(directory.subscribe([](const AhEvent&) {}));
 }
 
 }  // namespace

@@ -366,7 +366,7 @@ TEST_F(Network, ASubscriberLearnsWhatHappened) {
   AhDirectory directory = make_directory(fed());
   std::mutex mutex;
   std::vector<AhEvent> heard;
-  const AhDirectory::Subscription subscription = directory.subscribe([&](const AhEvent& event) {
+  const AhDirectory::Subscription subscription = *directory.subscribe([&](const AhEvent& event) {
     const std::lock_guard lock(mutex);
     heard.push_back(event);
   });
@@ -405,7 +405,7 @@ TEST_F(Network, ASubscriberMayAskTheDirectoryAndMayLeaveFromWithin) {
   AhDirectory directory = make_directory(fed());
   std::atomic<bool> asked{false};
   AhDirectory::Subscription subscription = 0;
-  subscription = directory.subscribe([&](const AhEvent& event) {
+  subscription = *directory.subscribe([&](const AhEvent& event) {
     if (event.destination.gid != ipv4(2)) return;
     directory.unsubscribe(subscription);
     asked = directory.acquire(to(3), soon()).has_value();

@@ -16,10 +16,15 @@ struct Tenant::State {
   std::source_location place;
   ProtectionDomain domain;
   std::shared_ptr<ah::Arbiter> arbiter;
+  std::shared_ptr<const ah::Seat> seat;  // until the domain is released
   std::shared_ptr<ah::Account> account;
   std::mutex mutex;
   std::vector<std::weak_ptr<ah::Core>> directories;  // guarded by mutex
   bool closed = false;                               // guarded by mutex
+
+  tl::unexpected<Error> is_closed() const {
+    return failure(ErrorCode::kUnavailable, fmt::format("tenant {} is closed", options.name));
+  }
 };
 
 std::string TenantRelease::in_words() const {
@@ -32,7 +37,34 @@ std::string TenantRelease::in_words() const {
   return text;
 }
 
+namespace {
+
+Status check(const TenantOptions& options) {
+  if (options.creations_per_second > ah::TokenBucket::kMostPerSecond) {
+    return failure(ErrorCode::kInvalidArgument,
+                   fmt::format("creations_per_second is {}; use 1 to {}, or 0 for no limit",
+                               options.creations_per_second, ah::TokenBucket::kMostPerSecond));
+  }
+  if (options.creations_per_second != 0 && options.creation_burst == 0) {
+    return failure(ErrorCode::kInvalidArgument,
+                   "creation_burst is 0, which never lets anything be created; use 1 or more");
+  }
+  if (options.max_memory != 0 && options.max_memory < ah::Core::kDestinationBytes) {
+    return failure(ErrorCode::kInvalidArgument,
+                   fmt::format("max_memory is {} bytes, and one destination takes {}; use more, or 0 for no limit",
+                               options.max_memory, ah::Core::kDestinationBytes));
+  }
+  if (options.close_grace.count() < 0) {
+    return failure(ErrorCode::kInvalidArgument,
+                   fmt::format("close_grace is {} ns; use 0 or more", options.close_grace.count()));
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<Tenant> Tenant::create(const Context& context, TenantOptions options, std::source_location place) {
+  if (Status status = check(options); !status) return tl::make_unexpected(status.error());
   Result<ProtectionDomain> domain = ProtectionDomain::create(context);
   if (!domain) return tl::make_unexpected(domain.error());
   const Result<ibv_device_attr> device = context.query_device();
@@ -44,12 +76,13 @@ Result<Tenant> Tenant::create(const Context& context, TenantOptions options, std
                                                                    .max_memory = options.max_memory,
                                                                    .creations_per_second = options.creations_per_second,
                                                                    .creation_burst = options.creation_burst});
-  state->arbiter = ah::Arbiter::of(context.get(), device->max_ah > 0 ? static_cast<std::size_t>(device->max_ah) : 0);
+  state->seat = ah::Arbiter::of(context.get(), device->max_ah > 0 ? static_cast<std::size_t>(device->max_ah) : 0);
+  state->arbiter = state->seat->arbiter;
   state->options = std::move(options);
   state->place = place;
   state->domain = std::move(*domain);
   // A member without directories: its share is kept for it from now on.
-  state->arbiter->join(state->account, state.get(), [](std::size_t) { return std::size_t{0}; });
+  state->arbiter->join(state->account, state.get(), {});
   return Tenant(std::move(state));
 }
 
@@ -85,20 +118,29 @@ const ProtectionDomain& Tenant::domain() const {
   return state_->domain;
 }
 
+// Made without the mutex, which no call of the device is to hold up.
 Result<AhDirectory> Tenant::directory(std::uint8_t port, AhDirectoryOptions options) {
-  const std::lock_guard lock(state_->mutex);
-  if (state_->closed) {
-    return failure(ErrorCode::kUnavailable, fmt::format("tenant {} is closed", state_->options.name));
+  ibv_pd* domain = nullptr;
+  Keeper keeper;
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (state_->closed) return state_->is_closed();
+    domain = state_->domain.get();
+    keeper = state_->domain.keeper();
   }
   if (options.name.empty()) options.name = fmt::format("{} port {}", state_->options.name, port);
   if (state_->options.max_handles != 0) {
     options.max_entries = std::min(options.max_entries, state_->options.max_handles);
   }
   Result<std::shared_ptr<ah::Core>> core =
-      ah::Core::create(state_->domain.get(), state_->domain.keeper(), port, std::move(options), state_->account);
+      ah::Core::create(domain, std::move(keeper), port, std::move(options), state_->account);
   if (!core) return tl::make_unexpected(core.error());
-  state_->directories.push_back(*core);
-  return AhDirectory(std::move(*core));
+  AhDirectory directory(*core);
+  const std::lock_guard lock(state_->mutex);
+  if (state_->closed) return state_->is_closed();
+  std::erase_if(state_->directories, [](const std::weak_ptr<ah::Core>& one) { return one.expired(); });
+  state_->directories.emplace_back(*core);
+  return directory;
 }
 
 TenantUsage Tenant::usage() const {
@@ -130,6 +172,10 @@ TenantRelease Tenant::close(Deadline deadline) {
     released.status = state_->domain.close();
   }
   released.domain = !state_->domain;
+  if (released.domain) {
+    state_->arbiter->leave(state_.get());
+    state_->seat.reset();
+  }
   return released;
 }
 

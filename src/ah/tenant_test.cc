@@ -1,6 +1,9 @@
 #include "verbena/tenant.h"
 
 #include <array>
+#include <functional>
+#include <limits>
+#include <utility>
 #include <vector>
 
 #include <fake_verbs/ah_world.h>
@@ -91,8 +94,8 @@ TEST_F(Tenants, ABudgetOfHandlesHoldsAcrossItsDirectories) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kExhausted);
   EXPECT_THAT(refused.error().message, ::testing::HasSubstr("all 8 address handles that small may have"));
-  held.erase(held.begin());
-  EXPECT_TRUE(first.acquire(to(100), soon()));
+  held.erase(held.begin());  // of the first: it is room for the second as well
+  EXPECT_TRUE(second.acquire(to(100), soon()));
   EXPECT_LE(tenant.usage().handles, 8U);
 }
 
@@ -190,6 +193,62 @@ TEST_F(Tenants, ACreationRatePacesItsOwnAndNobodyElse) {
   EXPECT_FALSE(third.wait(soon()));
 }
 
+TEST_F(Tenants, RefusesOptionsThatMakeNoSenseInWords) {
+  const auto refused = [this](TenantOptions options) {
+    const Result<Tenant> tenant = Tenant::create(context, std::move(options));
+    if (tenant) return std::string("made");
+    EXPECT_EQ(tenant.error().code, ErrorCode::kInvalidArgument);
+    return tenant.error().message;
+  };
+  using ::testing::HasSubstr;
+  EXPECT_THAT(refused({.name = "", .creations_per_second = 5, .creation_burst = 0}), HasSubstr("creation_burst is 0"));
+  EXPECT_THAT(refused({.name = "", .creations_per_second = 2'000'000'000}),
+              HasSubstr("creations_per_second is 2000000000"));
+  EXPECT_THAT(refused({.name = "", .max_memory = 10}), HasSubstr("max_memory is 10 bytes, and one destination takes"));
+  EXPECT_THAT(refused({.name = "", .close_grace = std::chrono::nanoseconds(-1)}), HasSubstr("close_grace is -1 ns"));
+  EXPECT_EQ(live().domains, 1U);  // the fixture's own
+}
+
+TEST_F(Tenants, AnyBurstLetsCreationsThrough) {
+  Tenant tenant = make_tenant(
+      context, {.name = "any", .creations_per_second = 1, .creation_burst = std::numeric_limits<std::uint64_t>::max()});
+  AhDirectory directory = std::move(*tenant.directory(1, options()));
+  for (std::uint32_t peer = 2; peer < 20; ++peer) ASSERT_TRUE(directory.acquire(to(peer), soon()));
+}
+
+// Called in the midst of the making of a directory: for each copy of its options.
+struct CopiedRoutes {
+  explicit CopiedRoutes(std::function<void()> what) : on_copy(std::move(what)) {}
+  CopiedRoutes(const CopiedRoutes& other) : on_copy(other.on_copy) { on_copy(); }
+  CopiedRoutes(CopiedRoutes&&) = default;
+  Result<Route> operator()(const Gid& gid, std::uint32_t netdev) const { return usual_route(gid, netdev); }
+  std::function<void()> on_copy;
+};
+
+TEST_F(Tenants, ItIsNotHeldUpByTheMakingOfADirectory) {
+  Tenant tenant = make_tenant(context, {.name = "short"});
+  bool armed = false;
+  AhDirectoryOptions slow = options();
+  slow.routes = CopiedRoutes([&] {
+    if (std::exchange(armed, false)) tenant.close(Deadline::at({}));
+  });
+  armed = true;
+  const Result<AhDirectory> directory = tenant.directory(1, std::move(slow));
+  ASSERT_FALSE(directory);
+  EXPECT_THAT(directory.error().message, ::testing::HasSubstr("tenant short is closed"));
+  EXPECT_TRUE(tenant.close(soon()).complete());
+}
+
+TEST_F(Tenants, AClosedOneHasNoPartInTheDeviceAnyMore) {
+  set_max_ah("fake0", 64);
+  Tenant closed = make_tenant(context, {.name = "closed"});
+  AhDirectory outlives = std::move(*closed.directory(1, options()));
+  const Tenant open = make_tenant(context, {.name = "open"});
+  EXPECT_EQ(open.usage().share, 32U);
+  EXPECT_TRUE(closed.close(soon()).complete());
+  EXPECT_EQ(open.usage().share, 64U);
+}
+
 TEST(TokenBucket, GivesABurstAndThenTheRate) {
   ah::TokenBucket bucket(10, 3);
   std::int64_t now = 5'000'000'000;
@@ -202,6 +261,16 @@ TEST(TokenBucket, GivesABurstAndThenTheRate) {
   now += 10'000'000'000;  // full again, and no fuller
   for (int i = 0; i < 3; ++i) EXPECT_EQ(bucket.take(now), 0);
   EXPECT_NE(bucket.take(now), 0);
+}
+
+TEST(TokenBucket, TakesTheLargestValuesForWhatTheyMean) {
+  constexpr std::uint64_t kLargest = std::numeric_limits<std::uint64_t>::max();
+  constexpr std::int64_t kLate = std::numeric_limits<std::int64_t>::max() / 4;
+  for (const std::uint64_t rate : {std::uint64_t{1}, std::uint64_t{3}, kLargest}) {
+    ah::TokenBucket bucket(rate, kLargest);
+    for (int i = 0; i < 1000; ++i) ASSERT_EQ(bucket.take(0), 0) << rate;
+    for (int i = 0; i < 1000; ++i) ASSERT_EQ(bucket.take(kLate), 0) << rate;
+  }
 }
 
 TEST(TokenBucket, WithoutARateGivesAlways) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -147,17 +148,22 @@ void Context::leave(ObjectKind kind) noexcept {
 
 void Context::check_unused(const engine::AddressHandle& handle) noexcept {
   if (!runtime_->settings().strict || !alive()) return;
-  const std::lock_guard guard(mutex_);
-  for (auto* queue_pair : queue_pairs_) {
-    const std::size_t sends = queue_pair->forget_address(handle);
-    if (sends == 0) continue;
-    port_.counters().add(Traffic::kAhInUse, 1);
-    log(Severity::kError,
-        fmt::format("{}: an address handle to {} was destroyed while {} posted send(s) of queue pair {:#x} named it: "
-                    "poll their completion first",
-                    port_.device().name(), to_string(handle.vector.destination), sends, queue_pair->qpn().value()));
-    return;
+  // Forgotten by all: a later address handle at this place in memory is another.
+  std::string named_by;
+  {
+    const std::lock_guard guard(mutex_);
+    for (auto* queue_pair : queue_pairs_) {
+      const std::size_t sends = queue_pair->forget_address(handle);
+      if (sends == 0) continue;
+      named_by += fmt::format("{}{} posted send(s) of queue pair {:#x}", named_by.empty() ? "" : " and ", sends,
+                              queue_pair->qpn().value());
+    }
   }
+  if (named_by.empty()) return;
+  port_.counters().add(Traffic::kAhInUse, 1);
+  log(Severity::kError,
+      fmt::format("{}: an address handle to {} was destroyed while {} named it: poll their completion first",
+                  port_.device().name(), to_string(handle.vector.destination), named_by));
 }
 
 void Context::enlist(QueuePair& queue_pair) {

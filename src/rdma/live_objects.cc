@@ -2,6 +2,7 @@
 
 #include <map>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,6 +14,8 @@ namespace {
 struct Record {
   LiveObject object;
   const ibv_pd* domain = nullptr;
+  std::vector<const void*> uses;      // what it uses that is of no domain
+  const ibv_pd* used_last = nullptr;  // of no domain itself: by which it was used last
 };
 
 struct Registry {
@@ -29,10 +32,17 @@ Registry& registry() {
 }  // namespace
 
 std::vector<LiveObject> live_objects(const ibv_pd* domain) {
-  std::vector<LiveObject> found;
   const std::lock_guard lock(registry().mutex);
+  std::set<const void*> used;       // by anybody
+  std::set<const void*> used_here;  // by one of the domain
   for (const auto& [key, record] : registry().records) {
-    if (record.domain == domain) found.push_back(record.object);
+    used.insert(record.uses.begin(), record.uses.end());
+    if (record.domain == domain) used_here.insert(record.uses.begin(), record.uses.end());
+  }
+  std::vector<LiveObject> found;
+  for (const auto& [key, record] : registry().records) {
+    const bool was_used_here = record.used_last == domain && used.count(key) == 0;
+    if (record.domain == domain || used_here.count(key) != 0 || was_used_here) found.push_back(record.object);
   }
   return found;
 }
@@ -44,13 +54,27 @@ std::string in_words(const LiveObject& object) {
 
 void detail::note_alive(const void* object, std::string what, const std::source_location& place, const ibv_pd* domain) {
   const std::lock_guard lock(registry().mutex);
-  registry().records.insert_or_assign(object, Record{{std::move(what), place}, domain});
+  Record record;
+  record.object = {std::move(what), place};
+  record.domain = domain;
+  registry().records.insert_or_assign(object, std::move(record));
 }
 
-void detail::note_used_by(const void* object, const ibv_pd* domain) {
+void detail::note_uses(const void* user, const void* object) {
   const std::lock_guard lock(registry().mutex);
+  const auto by = registry().records.find(user);
   const auto at = registry().records.find(object);
-  if (at != registry().records.end() && at->second.domain == nullptr) at->second.domain = domain;
+  if (by == registry().records.end() || at == registry().records.end()) return;
+  by->second.uses.push_back(object);
+  at->second.used_last = by->second.domain;
+}
+
+void detail::note_new_domain(const ibv_pd* domain) noexcept {
+  const std::lock_guard lock(registry().mutex);
+  std::erase_if(registry().records, [domain](const auto& one) { return one.second.domain == domain; });
+  for (auto& [key, record] : registry().records) {
+    if (record.used_last == domain) record.used_last = nullptr;
+  }
 }
 
 void detail::note_new_domain(const ibv_pd* domain) noexcept {

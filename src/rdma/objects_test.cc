@@ -13,6 +13,7 @@
 #include "verbena/completion_queue.h"
 #include "verbena/device.h"
 #include "verbena/gid_table.h"
+#include "verbena/live_objects.h"
 #include "verbena/memory_region.h"
 #include "verbena/preflight.h"
 #include "verbena/protection_domain.h"
@@ -386,6 +387,31 @@ TEST(VerbsError, UnderstandsEachWayOfReturningAnErrno) {
   EXPECT_EQ(rdma::errno_of(EINVAL), EINVAL);
   EXPECT_EQ(rdma::errno_of(-EINVAL), EINVAL);
   EXPECT_EQ(rdma::errno_of(-1), EPERM);
+}
+
+TEST_F(Objects, ACompletionQueueIsListedForWhoUsesItAndThenForWhoUsedItLast) {
+  const ProtectionDomain other = std::move(*ProtectionDomain::create(context));
+  CompletionQueue queue = std::move(*CompletionQueue::create(context, 16));
+  const auto listed = [](const ProtectionDomain& of) {
+    std::string all;
+    for (const LiveObject& object : live_objects(of.get())) all += object.what + "; ";
+    return all;
+  };
+  EXPECT_EQ(listed(domain), "");
+  QueuePair first = std::move(*QueuePair::create_ud(domain, queue, queue));
+  EXPECT_THAT(listed(domain), HasSubstr("completion queue"));
+  QueuePair second = std::move(*QueuePair::create_ud(other, queue, queue));
+  EXPECT_THAT(listed(domain), HasSubstr("completion queue"));
+  EXPECT_THAT(listed(other), HasSubstr("completion queue"));
+  ASSERT_TRUE(first.close());
+  EXPECT_EQ(listed(domain), "");
+  EXPECT_THAT(listed(other), HasSubstr("completion queue"));
+  ASSERT_TRUE(second.close());
+  EXPECT_EQ(listed(other), "completion queue on fake0; ");
+  EXPECT_EQ(listed(domain), "");
+  detail::note_new_domain(other.get());  // as one at the address of one that is gone
+  EXPECT_EQ(listed(other), "");
+  ASSERT_TRUE(queue.close());
 }
 
 }  // namespace

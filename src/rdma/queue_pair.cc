@@ -77,8 +77,8 @@ Result<QueuePair> QueuePair::create_ud(const ProtectionDomain& domain, const Com
       pair, ibv_destroy_qp, "ibv_destroy_qp", fmt::format("queue pair {:#x}", pair->qp_num),
       std::vector<Keeper>{domain.keeper(), send_queue.keeper(), receive_queue.keeper()});
   object->note_alive(place, domain.get());
-  detail::note_used_by(send_queue.keeper().get(), domain.get());
-  detail::note_used_by(receive_queue.keeper().get(), domain.get());
+  detail::note_uses(object.get(), send_queue.keeper().get());
+  detail::note_uses(object.get(), receive_queue.keeper().get());
   if (Status status = bring_to_send(pair, options); !status) return tl::make_unexpected(status.error());
   return QueuePair(std::move(object), initial.cap.max_inline_data);
 }

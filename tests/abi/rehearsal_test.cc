@@ -1,6 +1,7 @@
 // What VERBENA_LIMITS, VERBENA_INJECT and VERBENA_STRICT do to a program.
 #include <chrono>
 #include <cstdlib>
+#include <string>
 
 #include <gmock/gmock.h>
 
@@ -60,6 +61,24 @@ TEST_F(Rehearsal, AnAddressHandleThatIsDestroyedTooEarlyIsNamed) {
   ah.reset();
   EXPECT_THAT(GetCapturedStderr(), HasSubstr("address handle to ::ffff:127.0.0.1 was destroyed while 1 posted send"));
   take_completions(cq_.get(), 1);
+}
+
+TEST_F(Rehearsal, AnAddressHandleThatTwoQueuePairsNameIsCountedOnceAndForgottenByBoth) {
+  auto first = make_ready_qp();
+  auto second = make_ready_qp();
+  auto ah = make_ah();
+  ASSERT_EQ(0, post_send(first.get(), ah.get(), first->qp_num, 8));
+  ASSERT_EQ(0, post_send(second.get(), ah.get(), second->qp_num, 8));
+  CaptureStderr();
+  ah.reset();
+  const std::string said = GetCapturedStderr();
+  EXPECT_THAT(said, HasSubstr("1 posted send(s) of queue pair"));
+  EXPECT_THAT(said, HasSubstr(" and 1 posted send(s) of queue pair"));
+  EXPECT_EQ(said.find("was destroyed"), said.rfind("was destroyed")) << said;
+  CaptureStderr();
+  for (int i = 0; i < 8; ++i) EXPECT_TRUE(make_ah());  // one at the same place in memory is likely among them
+  EXPECT_THAT(GetCapturedStderr(), IsEmpty());
+  take_completions(cq_.get(), 2);
 }
 
 TEST_F(Rehearsal, AnAddressHandleWhoseSendsWerePolledMayGo) {
