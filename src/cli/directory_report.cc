@@ -81,7 +81,7 @@ std::string render(const DirectorySurvey& survey, const DirectorySurvey* earlier
   for (const DirectoryProcess& process : survey.processes) {
     TextTable table(count_columns(earlier != nullptr));
     for (const host::CounterBlockReading& block : process.page.blocks) {
-      std::vector<std::string> words{printable(block.name)};
+      std::vector<std::string> words{printable(block.name) + (block.ended ? " (ended)" : "")};
       for (const std::string_view name : kStates) words.push_back(std::to_string(value_of(block, name)));
       const auto* before = earlier != nullptr ? same_block(*earlier, process, block) : nullptr;
       for (const std::string_view name : kEvents) {
