@@ -48,7 +48,7 @@ Core::Asked Core::ask(const Destination& destination) {
                      "{} bytes; let go of handles, or raise max_entries (now {}) or the memory of the tenant",
                      name_, table_.size(), account_->memory(), max_entries_)});
   }
-  start_attempt(*binding, binding->trouble ? Lane::kLater : Lane::kFirst, AhCause::kNone);
+  start_attempt(*binding, lane_of(*binding), AhCause::kNone);
   return {.ready = nullptr, .attempt = binding->attempt};
 }
 
@@ -81,7 +81,12 @@ void Core::start_attempt(Binding& binding, Lane lane, AhCause cause) {
     return;
   }
   binding.attempt = std::make_shared<Attempt>(&binding);
-  pool_.submit(lane, [this, &binding] { run_attempt(binding, true); });
+  pool_.submit(lane, [this, &binding] { run_attempt(binding, {}); });
+}
+
+Lane Core::lane_of(const Binding& binding) {
+  if (binding.trouble) return Lane::kLater;
+  return binding.entry.load(std::memory_order_relaxed) != nullptr ? Lane::kReplace : Lane::kFirst;
 }
 
 AhHandle Core::adopt(Binding& binding, const std::source_location& place) {
@@ -242,17 +247,6 @@ Result<Destination> Core::reply_to(const ibv_wc& completion, std::span<const std
   const Result<GidEntries> table = gids_.entries();
   if (!table) return tl::make_unexpected(table.error());
   return reply_from(completion, grh, **table);
-}
-
-// The generation first: what is put in doubt during the read is read again.
-void Core::refresh_own(SendQueue& queue) noexcept {
-  queue.own_as_of = own_generation();
-  {
-    const Lock lock(mutex_);
-    if (closed_ || device_gone_) return queue.own.reset();
-  }
-  const Result<GidEntries> table = gids_.entries();
-  queue.own = table ? *table : nullptr;
 }
 
 Result<Destination> Core::reply_from(const ibv_wc& completion, std::span<const std::byte, 40> grh,

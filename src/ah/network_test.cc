@@ -69,7 +69,7 @@ class Network : public AhWorld {
   // Nothing is under way, and nothing that was under way has touched an address.
   static bool is_quiet(const AhDirectory& directory) {
     const AhStats stats = directory.stats();
-    return stats.pending == 0 && stats.retired == 0;
+    return stats.pending == 0 && stats.refreshing == 0 && stats.retired == 0;
   }
 
   Kernel kernel;
