@@ -55,9 +55,10 @@ void Core::run_attempt(Binding& binding, Try how) {
     begun = epoch_;
   }
   Result<Resolved> resolved = resolve_now(binding.key);
-  if (!resolved && may_look_again && may_be_stale_table(resolved.error())) {
-    doubt_own();
+  if (!resolved && how.may_look_again && may_be_stale_table(resolved.error())) {
+    gids_.invalidate();
     resolved = resolve_now(binding.key);
+    pool_.submit(Lane::kUrgent, [this] { static_cast<void>(read_own()); });
   }
   if (!resolved) {
     if (how.paid) account_->put_back_creation();

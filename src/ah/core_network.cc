@@ -153,14 +153,15 @@ bool Core::is_of_port(std::uint32_t netdev) const {
   const auto is_it = [netdev](std::uint32_t one) { return one == 0 || one == netdev; };
   if (std::any_of(port_netdevs_.begin(), port_netdevs_.end(), is_it)) return true;
   return std::any_of(by_slot_.begin(), by_slot_.end(), [this, netdev](const Entry* entry) {
-    return entry != nullptr && (hop_of(*entry).netdev == netdev || may_leave_by(*entry, netdev));
+    return entry != nullptr && entry->state != EntryState::kRetired &&
+           (hop_of(*entry).netdev == netdev || may_leave_by(*entry, netdev));
   });
 }
 
 // Kept of those that entries leave by, and no others.
 bool Core::is_own_link_new(std::uint32_t netdev, const MacAddress& mac) {
   const bool used = std::any_of(by_slot_.begin(), by_slot_.end(), [this, netdev](const Entry* entry) {
-    return entry != nullptr && hop_of(*entry).netdev == netdev;
+    return entry != nullptr && entry->state != EntryState::kRetired && hop_of(*entry).netdev == netdev;
   });
   if (!used) {
     link_macs_.erase(netdev);

@@ -168,7 +168,7 @@ nlohmann::json directories_to_json(const DirectorySurvey& survey, Ask what) {
     for (const host::CounterBlockReading& block : process.page.blocks) {
       nlohmann::json counts = nlohmann::json::object();
       for (const host::CounterReading& row : block.rows) counts[row.name] = row.value;
-      directories.push_back({{"directory", block.name}, {"counts", std::move(counts)}});
+      directories.push_back({{"directory", block.name}, {"ended", block.ended}, {"counts", std::move(counts)}});
     }
     nlohmann::json one{{"pid", process.pid},
                        {"process", process.page.process_name},
