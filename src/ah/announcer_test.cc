@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <latch>
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -29,8 +30,9 @@ TEST(Announcer, ASubscriberMayLeaveWhileItStops) {
     if (std::exchange(first, false)) {
       begun.count_down();
       go.wait();
-      // Long enough that stop() has begun, on any machine but a very slow one, where the test shows less.
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      // From when stop() has begun, a call is made at once, on the thread of who asks for it.
+      const auto stops = std::make_shared<bool>(false);
+      while (!*stops) announcer.call([stops] { *stops = true; });
       announcer.unsubscribe(ticket);
     }
   });
@@ -70,7 +72,8 @@ TEST(Announcer, ASlowSubscriberDoesNotHoldUpTheEndAndLearnsWhatItMissed) {
   std::uint64_t dropped = 0;
   std::atomic<int> calls{0};
   announcer.subscribe([&](const AhEvent& event) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    const auto slow = std::chrono::steady_clock::now() + std::chrono::milliseconds(10);
+    while (std::chrono::steady_clock::now() < slow) std::this_thread::yield();
     (event.kind == Kind::kDropped ? dropped : heard) += event.kind == Kind::kDropped ? event.count : 1;
   });
   for (std::uint64_t i = 0; i < kEvents; ++i) announcer.announce(event_of(i));
