@@ -350,8 +350,7 @@ void Core::publish(Binding& binding, Entry& entry) {
   // from the old to the new: no sender finds nothing in between.
   binding.entry.store(&entry, std::memory_order_release);
   // A replacement is no use: what nobody has used since stays as idle as it was.
-  entry.set_active(
-      std::max(entry.active_ns(), old == nullptr || was_used(*old) ? now_ns() : old->active_ns()));
+  entry.set_active(std::max(entry.active_ns(), old == nullptr || was_used(*old) ? now_ns() : old->active_ns()));
   if (old != nullptr) {
     if (!old->stale) count_stale(binding.cause);
     leave(binding, *old);
