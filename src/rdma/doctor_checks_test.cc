@@ -74,7 +74,8 @@ struct World {
     path.destination = gid("10.0.0.2");
     path.device = "mlx5_0";
     path.port = 1;
-    path.source = SourceChoice{.entry = device.gids.front(), .route = {}, .explanation = "the route leaves by eth0"};
+    path.source = SourceChoice{
+        .entry = device.gids.front(), .route = {}, .explanation = "the route leaves by eth0", .reason = {}};
     path.route = Route{.netdev = kEth0, .source = gid("10.0.0.1"), .gateway = {}, .local = false, .mtu = 0};
     path.neighbour = NeighbourFacts{.state = NeighbourFacts::State::kReachable,
                                     .address = gid("10.0.0.2"),
