@@ -89,9 +89,8 @@ class VERBENA_API AhLease {
 //
 // Thread-safety: any thread; copies share one outcome.
 // Ownership:     shared. Dropping it does not cancel: the outcome is cached for the next one who asks.
-// Errors:        wait() returns what went wrong: kTimedOut at its deadline (the attempt goes on), and the typed error
-// of
-//                the attempt otherwise.
+// Errors:        wait() returns what went wrong: kTimedOut at its deadline (the attempt goes on), and the typed
+//                error of the attempt otherwise.
 class VERBENA_API AhTicket {
  public:
   AhTicket() = default;

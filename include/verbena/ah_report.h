@@ -88,13 +88,14 @@ VERBENA_API std::string in_words(const AhSenderRest& rest);
 using LatencyHistogram = std::array<std::uint64_t, 24>;
 
 struct AhStats {
-  std::uint64_t live = 0;       // address handles that exist on the device, retired ones included
-  std::uint64_t ready = 0;      // destinations that a look-up finds
-  std::uint64_t pending = 0;    // being resolved or created, or queued for it
-  std::uint64_t negative = 0;   // remembered as failed
-  std::uint64_t retired = 0;    // waiting for work in flight or for a lease
-  std::uint64_t in_flight = 0;  // work requests that took an address and have not completed
-  std::uint64_t handles = 0;    // counted handles held
+  std::uint64_t live = 0;        // address handles that exist on the device, retired ones included
+  std::uint64_t ready = 0;       // destinations that a look-up finds
+  std::uint64_t pending = 0;     // not ready: being resolved or created, or queued for it
+  std::uint64_t refreshing = 0;  // ready, and looked at again or made anew, or queued for it
+  std::uint64_t negative = 0;    // remembered as failed
+  std::uint64_t retired = 0;     // waiting for work in flight or for a lease
+  std::uint64_t in_flight = 0;   // work requests that took an address and have not completed
+  std::uint64_t handles = 0;     // counted handles held
   std::uint64_t leases = 0;
   std::uint64_t hits = 0;           // addresses taken by senders, and acquisitions answered at once
   std::uint64_t misses = 0;         // look-ups by senders that found nothing ready, and acquisitions that had to wait

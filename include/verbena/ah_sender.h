@@ -28,9 +28,8 @@ struct SendQueue;
 // which covers all before it, as a completion does, so that unsignaled sends need no care; or by count, in which the
 // unsignaled sends before a completion must be counted too.
 //
-// Thread-safety: one owner thread at a time (the one that posts to the queue pair); different senders share nothing
-// that
-//                either writes on a hit.
+// Thread-safety: one owner thread at a time (the one that posts to the queue pair); different senders share
+//                nothing that either writes on a hit.
 // Ownership:     move-only. Destroy it when all is completed (close() says whether it is); or call drained() after
 //                destroying the queue pair, before this. What it does not know to be completed is reported by the
 //                destructor (release_failure.h), stays on the device for good, and is named by the directory at its

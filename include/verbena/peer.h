@@ -24,6 +24,9 @@
 namespace verbena {
 
 struct AhPeer {
+  // Two are of one peer where GID and port are the same, or LID and port where there is no GID. Source, traffic class,
+  // flow label and the like say how it is reached: what AhDirectory::reply_to() makes of a datagram is of its sender,
+  // whatever the application sends to it with.
   Destination destination;
   std::uint32_t qpn = 0;  // 24 bits
   std::uint64_t incarnation = 0;
@@ -101,8 +104,11 @@ class VERBENA_API PeerTable {
   std::optional<Instant> next_timeout() const;
 
  private:
+  // What identifies a peer's queue pair, and nothing of how it is reached.
   struct Place {
-    Destination destination;
+    Gid gid;
+    std::uint16_t lid = 0;  // where there is no GID
+    std::uint8_t port = 0;
     std::uint32_t qpn = 0;
     friend bool operator==(const Place&, const Place&) = default;
   };
@@ -117,7 +123,8 @@ class VERBENA_API PeerTable {
     std::size_t at = 0;  // in heap_
   };
 
-  static Place place_of(const AhPeer& peer) { return {peer.destination, peer.qpn}; }
+  static Place place_of(const Destination& destination, std::uint32_t qpn);
+  static Place place_of(const AhPeer& peer) { return place_of(peer.destination, peer.qpn); }
   void quarantine(std::uint64_t id, Instant now);
   void schedule(std::uint64_t id, Instant due);
   void unschedule(std::uint64_t id);

@@ -3,8 +3,7 @@
 //   auto tenant    = Tenant::create(context, {.name = "trainer", .max_handles = 1000, .creations_per_second = 500});
 //   auto directory = tenant->directory(1);
 //   ...
-//   TenantRelease released = tenant->close(Deadline::in(1s));   // says what was given back, and what was left and by
-//   whom
+//   TenantRelease released = tenant->close(Deadline::in(1s));   // says what was given back, what was left, by whom
 //
 // ibv_dealloc_pd does not free the address handles of a domain; this does.
 #pragma once

@@ -89,7 +89,10 @@ std::span<const AhStatRow> ah_stat_rows() noexcept {
   static constexpr std::array kRows{
       AhStatRow{"live", "handles", "Address handles on the device, retired ones included.", &AhStats::live},
       AhStatRow{"ready", "destinations", "Destinations that a look-up finds.", &AhStats::ready},
-      AhStatRow{"pending", "destinations", "Being resolved or created, or queued for it.", &AhStats::pending},
+      AhStatRow{"pending", "destinations", "Not ready: being resolved or created, or queued for it.",
+                &AhStats::pending},
+      AhStatRow{"refreshing", "destinations", "Ready, and looked at again or made anew, or queued for it.",
+                &AhStats::refreshing},
       AhStatRow{"negative", "destinations", "Remembered as failed.", &AhStats::negative},
       AhStatRow{"retired", "handles", "Replaced or reclaimed, waiting for work in flight or a lease.",
                 &AhStats::retired},

@@ -1,8 +1,10 @@
 #include "verbena/ah_sender.h"
 
 #include <chrono>
+#include <optional>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "ah/core.h"
 
@@ -40,11 +42,13 @@ ibv_ah* AhSender::next(const AhHandle& handle) noexcept {
 ibv_ah* AhSender::next_reply(const ibv_wc& completion, std::span<const std::byte, 40> grh) noexcept {
   if (!queue_) [[unlikely]]
     return nullptr;
-  if (!queue_->own || queue_->own_as_of != core_->own_generation()) [[unlikely]]
-    core_->refresh_own(*queue_);
-  if (!queue_->own) return nullptr;
-  const Result<Destination> reply = core_->reply_from(completion, grh, *queue_->own);
-  return reply ? queue_->next(ah::key_of(*reply, queue_->port)) : nullptr;
+  const std::optional<ah::DestinationKey> reply = queue_->inside([&]() -> std::optional<ah::DestinationKey> {
+    const std::vector<GidEntry>* own = core_->own();
+    if (own == nullptr) return std::nullopt;
+    const Result<Destination> to = core_->reply_from(completion, grh, *own);
+    return to ? std::optional(ah::key_of(*to, queue_->port)) : std::nullopt;
+  });
+  return reply ? queue_->next(*reply) : nullptr;
 }
 
 std::uint64_t AhSender::position() const noexcept {

@@ -24,7 +24,7 @@ void Announcer::unsubscribe(Ticket ticket) {
   std::unique_lock lock(mutex_);
   subscribers_.erase(ticket);
   subscribed_.store(!subscribers_.empty(), std::memory_order_relaxed);
-  if (thread_.get_id() == std::this_thread::get_id()) return;
+  if (thread_id_ == std::this_thread::get_id()) return;
   delivered_.wait(lock, [this, seen = deliveries_] { return !delivering_ || deliveries_ != seen; });
 }
 
@@ -36,18 +36,29 @@ void Announcer::announce(AhEvent event) {
       ++dropped_;
       return;
     }
-    if (const std::uint64_t dropped = std::exchange(dropped_, 0); dropped != 0) {
-      AhEvent gap;
-      gap.kind = AhEvent::Kind::kDropped;
-      gap.count = dropped;
-      gap.when = event.when;
-      waiting_.push_back({std::move(gap), {}});
-      ++events_waiting_;
-    }
+    add_gap(event.when);
     waiting_.push_back({std::move(event), {}});
     ++events_waiting_;
   }
   wake_.notify_one();
+}
+
+void Announcer::add_gap(std::chrono::steady_clock::time_point when) {
+  if (dropped_ == 0) return;
+  AhEvent gap;
+  gap.kind = AhEvent::Kind::kDropped;
+  gap.count = std::exchange(dropped_, 0);
+  gap.when = when;
+  waiting_.push_back({std::move(gap), {}});
+  ++events_waiting_;
+}
+
+void Announcer::drop_events() {
+  for (const Waiting& one : waiting_) {
+    if (!one.call) dropped_ += one.event.kind == AhEvent::Kind::kDropped ? one.event.count : 1;
+  }
+  std::erase_if(waiting_, [](const Waiting& one) { return !one.call; });
+  events_waiting_ = 0;
 }
 
 void Announcer::call(std::function<void()> what) {
@@ -95,10 +106,14 @@ void Announcer::run() {
   pthread_sigmask(SIG_BLOCK, &all, nullptr);
   pthread_setname_np(pthread_self(), "verbena-tell");
   std::unique_lock lock(mutex_);
+  thread_id_ = std::this_thread::get_id();
   for (;;) {
     wake_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
     if (waiting_.empty()) return;
-    deliver(lock);
+    const auto now = std::chrono::steady_clock::now();
+    if (stopping_ && now >= stop_by_ && events_waiting_ > 1) drop_events();
+    if (!waiting_.empty()) deliver(lock);
+    if (events_waiting_ == 0) add_gap(now);
   }
 }
 
@@ -107,7 +122,8 @@ void Announcer::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
-    if (thread_.joinable() && thread_.get_id() != std::this_thread::get_id()) ending = std::move(thread_);
+    stop_by_ = std::chrono::steady_clock::now() + kStopPatience;
+    if (thread_.joinable() && thread_id_ != std::this_thread::get_id()) ending = std::move(thread_);
   }
   wake_.notify_all();
   if (ending.joinable()) ending.join();

@@ -2,11 +2,12 @@
 // the application does there holds up nothing, and may ask the directory again.
 //
 // The thread is made when there is something to call for the first time. Events wait in a bounded line; what does not
-// fit is counted, and the count delivered in its place. Calls of tickets are never dropped: there is one for each
-// request.
+// fit is counted, and the count delivered in its place: before the next event, or when the line has emptied. Calls of
+// tickets are never dropped: there is one for each request.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -27,6 +28,8 @@ class Announcer {
  public:
   using Ticket = std::uint64_t;
   static constexpr std::size_t kMostWaiting = 4096;
+  // How long stop() goes on with the events that wait; what is left then is dropped, and counted like the rest.
+  static constexpr auto kStopPatience = std::chrono::milliseconds(100);
 
   Announcer() = default;
   Announcer(const Announcer&) = delete;
@@ -46,13 +49,16 @@ class Announcer {
   // Requires: prepare() before it. After stop(): at once, on the thread of the caller.
   void call(std::function<void()> what);
 
-  // Delivers what is there, then ends the thread. Not from a subscriber or a call.
+  // Delivers what is there (events for kStopPatience at most, all calls), then ends the thread. Not from a subscriber
+  // or a call.
   void stop();
 
  private:
   void start();  // Requires: mutex_
   void run();
   void deliver(std::unique_lock<std::mutex>& lock);
+  void add_gap(std::chrono::steady_clock::time_point when);  // Requires: mutex_; where events were dropped
+  void drop_events();                                        // Requires: mutex_
 
   struct Waiting {
     AhEvent event;
@@ -72,6 +78,8 @@ class Announcer {
   std::uint64_t deliveries_ = 0;
   bool delivering_ = false;
   bool stopping_ = false;
+  std::chrono::steady_clock::time_point stop_by_;  // once stopping_
+  std::thread::id thread_id_;                      // of what delivers, also while stop() waits for it
   std::thread thread_;
 };
 

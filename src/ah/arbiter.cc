@@ -30,6 +30,11 @@ bool Account::charge_memory(std::size_t bytes) noexcept {
   return false;
 }
 
+void Account::put_back_creation() {
+  const std::lock_guard lock(mutex_);
+  bucket_.put_back();
+}
+
 std::int64_t Account::take_creation(std::int64_t now) {
   const std::lock_guard lock(mutex_);
   return bucket_.take(now);

@@ -44,6 +44,8 @@ class Account {
   std::size_t memory() const noexcept { return memory_.load(std::memory_order_relaxed); }
   // 0: go on; else how long to wait before asking again.
   std::int64_t take_creation(std::int64_t now);
+  // One that was taken and not made.
+  void put_back_creation();
 
  private:
   friend class Arbiter;

@@ -16,9 +16,8 @@ namespace verbena::ah {
 struct Binding;
 
 // Thread-safety: any thread.
-// Ownership:     shared by the binding, while it lasts, and by tickets. Pins its binding: that is not given back while
-// a
-//                ticket may still turn into a handle.
+// Ownership:     shared by the binding, while it lasts, and by tickets. Pins its binding: that is not given back
+//                while a ticket may still turn into a handle.
 // Errors:        the attempt's own; success is the absence of one.
 struct Attempt {
   explicit Attempt(Binding* pinned);

@@ -7,13 +7,14 @@
 //   the keeper thread     sweeps what is retired, reclaims what is idle, tries again what failed (core_keep.cc)
 //   watchers' threads     put addresses in doubt (core_events.cc, core_network.cc)
 //   the announcer         calls the application back (announcer.h)
-// mutex_ is never held over a verbs call, a route look-up or a wait. Order: sweep_mutex_, mutex_, senders_mutex_; the
-// mutexes of attempts and of the pool are innermost.
+// mutex_ is never held over a verbs call, a route look-up or a wait. Order: sweep_mutex_ or
+// own_mutex_, mutex_, senders_mutex_; the mutexes of attempts and of the pool are innermost.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -95,9 +96,9 @@ class Core : public std::enable_shared_from_this<Core> {
   // `own`: the addresses of the device.
   Result<Destination> reply_from(const ibv_wc& completion, std::span<const std::byte, 40> grh,
                                  const std::vector<GidEntry>& own) const;
-  // Grows when the addresses of the device are put in doubt. Acquire: partner of the release in doubt_own().
-  std::uint64_t own_generation() const noexcept { return own_generation_.load(std::memory_order_acquire); }
-  void refresh_own(SendQueue& queue) noexcept;  // by its owner
+  // Null where they could not be read so far. Requires: inside a section of a sender, which what it points to outlives.
+  // Acquire: partner of the release in read_own().
+  const std::vector<GidEntry>* own() const noexcept { return own_.load(std::memory_order_acquire); }
 
   // core_events.cc
   void on_async_event(const ibv_async_event& event);
@@ -142,6 +143,17 @@ class Core : public std::enable_shared_from_this<Core> {
     std::uint64_t all = 0;
   };
 
+  // How an attempt is made.
+  struct Try {
+    bool may_look_again = true;  // at the GID table, where the device refuses
+    bool paid = false;           // a creation was taken from the account's rate for it
+  };
+  // An attempt that waits for the account's rate.
+  struct Parked {
+    Binding* binding;
+    Try how;
+  };
+
   // What the neighbour table said: whether it could be asked, and its answer.
   struct Neighbour {
     bool known = false;
@@ -160,15 +172,19 @@ class Core : public std::enable_shared_from_this<Core> {
   Error no_room_for(const DestinationKey& key) const;
   Error no_memory_for(const DestinationKey& key) const;
   void start_attempt(Binding& binding, Lane lane, AhCause cause);
+  static Lane lane_of(const Binding& binding);
   Error unavailable() const;  // closed, or the device is gone
   Error still_failing(const Binding& binding, std::int64_t now) const;
 
   // core_create.cc; run by the pool, without mutex_ but where a lock is passed or said.
-  void run_attempt(Binding& binding, bool may_look_again);
+  void run_attempt(Binding& binding, Try how);
   bool pay_for(Binding& binding);  // false: it has failed
   Result<Resolved> resolve_now(const DestinationKey& key);
   // The entry to create, or null: shared, or waiting for another's creation, or failed; then nothing is left to do.
-  Entry* reserve(Binding& binding, Resolved&& resolved, const Neighbour& neighbour);
+  // Or waiting for the account's rate. `how.paid` falls where it is used.
+  Entry* reserve(Binding& binding, Resolved&& resolved, const Neighbour& neighbour, Epoch begun, Try& how);
+  // Requires: mutex_
+  Entry* share(Binding& binding, const Resolved& resolved, const Neighbour& neighbour, Epoch begun);
   // Requires: mutex_, a free slot
   Entry* new_entry(Binding& binding, Resolved&& resolved, const Neighbour& neighbour);
   Neighbour ask_neighbour(const NextHop& hop) const;
@@ -195,9 +211,12 @@ class Core : public std::enable_shared_from_this<Core> {
   bool is_unheld(const Binding& binding) const;  // Requires: mutex_
   bool is_unused(const Entry& entry) const;      // Requires: mutex_
   bool is_in_flight(const Entry& entry) const;
+  std::uint64_t stamps_of(const Entry& entry) const;          // the sum of its slot's
+  bool was_used(const Entry& entry) const;                    // since the last scan; Requires: mutex_
   void note_activity(std::int64_t now);                       // Requires: mutex_
   std::vector<Entry*> idle_entries(std::int64_t idle_since);  // Requires: mutex_; longest idle first
   std::size_t reclaim(std::size_t most, std::int64_t idle_since, AhCause cause);  // Requires: mutex_
+  void evict(Entry& entry, AhCause cause);                                        // Requires: mutex_, unused
   void unlink(Binding& binding);                                                  // Requires: mutex_
   void leave(Binding& binding, Entry& entry);  // Requires: mutex_, no longer pointing to it
   void detach(Entry& entry);                   // Requires: mutex_; no longer found by its key
@@ -220,7 +239,10 @@ class Core : public std::enable_shared_from_this<Core> {
   std::size_t ask_for_room(Shortage shortage, std::size_t most);
   std::size_t ask_siblings(Shortage shortage, std::size_t most);
   void give_up_stale(Binding& binding);  // Requires: mutex_
-  bool wait_for_rate();
+  bool may_create(const Binding& binding, Try& how);  // Requires: mutex_
+  void park(Binding& binding, Try how);               // Requires: mutex_
+  void queue_parked(std::int64_t wait_ns);            // Requires: mutex_
+  void run_parked();
   std::string no_room_in_words(Shortage shortage) const;
   void grace();
   void make_senders_fence();
@@ -229,10 +251,12 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // core_events.cc
   void doubt(bool all, AhCause cause);
-  void doubt_own();
   void revalidate();
+  // The table of the device, published for the senders. By pool threads, and once before there are any.
+  Result<GidEntries> read_own();
   // All below require mutex_.
-  void queue_revalidate(AhCause cause);
+  void doubt_each(AhCause cause);  // by the look that is queued next
+  void queue_revalidate();
   void refresh(Entry& entry, AhCause cause);  // made anew
   void recheck(Entry& entry, AhCause cause);  // resolved anew, and made anew only where the outcome differs
   void count_stale(AhCause cause);
@@ -250,6 +274,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void on_link(const NetworkChange& change);
   void revalidate_later();
   void on_notices_lost();
+  bool is_of_port(std::uint32_t netdev) const;
   bool is_own_link_new(std::uint32_t netdev, const MacAddress& mac);
   void recheck_links();
   void learn_link(std::uint32_t netdev);  // without mutex_
@@ -289,7 +314,11 @@ class Core : public std::enable_shared_from_this<Core> {
   std::atomic<bool> light_;  // see SendQueue::light; falls under senders_mutex_
 
   GidTable gids_;
-  std::atomic<std::uint64_t> own_generation_{1};
+  // The addresses of the device as last read, for the senders: replaced whole, and the old one freed after a grace
+  // period. Release in read_own(); partner: the acquire load in own().
+  std::atomic<const std::vector<GidEntry>*> own_{nullptr};
+  std::mutex own_mutex_;  // one reading at a time; taken before mutex_
+  GidEntries own_kept_;   // what own_ points to; guarded by own_mutex_
 
   mutable std::mutex mutex_;
   LookupTable table_;  // written under mutex_
@@ -312,9 +341,15 @@ class Core : public std::enable_shared_from_this<Core> {
   std::size_t unpaid_ = 0;    // bindings in table_ that are not charged
   Epoch epoch_;
   bool revalidate_queued_ = false;
-  AhCause revalidate_cause_ = AhCause::kNone;
-  std::unordered_map<std::uint32_t, MacAddress> link_macs_;  // of this host's interfaces, as last heard
-  std::uint64_t revalidate_before_ = 0;  // the queued one makes anew what was begun before this Epoch::all
+  std::uint64_t revalidate_before_ = 0;        // the queued one makes anew what was begun before this Epoch::all
+  AhCause revalidate_cause_ = AhCause::kNone;  // why; the first since the last look
+  std::vector<std::uint32_t> port_netdevs_;    // of the GIDs of the port, as last read
+  // This host's own, as last heard, of the interfaces that entries leave by.
+  std::unordered_map<std::uint32_t, MacAddress> link_macs_;
+  std::deque<Parked> parked_;        // creations that wait for the account's rate
+  std::deque<Parked> parked_stale_;  // the same, of what replaces something stale: by turns with the others
+  bool stale_had_turn_ = false;
+  bool parked_queued_ = false;  // run_parked() is queued
   bool closed_ = false;
   bool device_gone_ = false;
   std::shared_ptr<const Seat> seat_;  // null where it has left the arbiter
@@ -324,7 +359,8 @@ class Core : public std::enable_shared_from_this<Core> {
   std::int64_t next_retry_ns_ = kNever;
   std::int64_t next_due_ns_ = kNever;
   std::int64_t next_revalidate_ns_ = kNever;
-  std::condition_variable room_;  // something was destroyed, or the directory closes
+  std::int64_t next_own_ns_ = kNever;  // the next try to read the addresses of the device
+  std::condition_variable room_;       // something was destroyed, or the directory closes
 
   mutable std::mutex senders_mutex_;
   std::vector<std::shared_ptr<SendQueue>> senders_;  // guarded by senders_mutex_

@@ -51,9 +51,7 @@ Core::Asked Core::ask(const Destination& destination) {
     ++counts_.refused;
     return refuse(no_room_for(key));
   }
-  // Who waits for memory waits behind those who need none.
-  const bool first = binding->charged && !binding->trouble;
-  start_attempt(*binding, first ? Lane::kFirst : Lane::kLater, AhCause::kNone);
+  start_attempt(*binding, lane_of(*binding), AhCause::kNone);
   return {.ready = nullptr, .attempt = binding->attempt};
 }
 
@@ -122,7 +120,13 @@ void Core::start_attempt(Binding& binding, Lane lane, AhCause cause) {
     return;
   }
   binding.attempt = std::make_shared<Attempt>(&binding);
-  pool_.submit(lane, [this, &binding] { run_attempt(binding, true); });
+  pool_.submit(lane, [this, &binding] { run_attempt(binding, {}); });
+}
+
+// Who waits for memory waits behind those who need none.
+Lane Core::lane_of(const Binding& binding) {
+  if (binding.trouble || !binding.charged) return Lane::kLater;
+  return binding.entry.load(std::memory_order_relaxed) != nullptr ? Lane::kReplace : Lane::kFirst;
 }
 
 AhHandle Core::adopt(Binding& binding, const std::source_location& place) {
@@ -296,17 +300,6 @@ Result<Destination> Core::reply_to(const ibv_wc& completion, std::span<const std
   const Result<GidEntries> table = gids_.entries();
   if (!table) return tl::make_unexpected(table.error());
   return reply_from(completion, grh, **table);
-}
-
-// The generation first: what is put in doubt during the read is read again.
-void Core::refresh_own(SendQueue& queue) noexcept {
-  queue.own_as_of = own_generation();
-  {
-    const Lock lock(mutex_);
-    if (closed_ || device_gone_) return queue.own.reset();
-  }
-  const Result<GidEntries> table = gids_.entries();
-  queue.own = table ? *table : nullptr;
 }
 
 Result<Destination> Core::reply_from(const ibv_wc& completion, std::span<const std::byte, 40> grh,

@@ -48,19 +48,24 @@ std::size_t bucket_of(std::int64_t ns) {
 
 }  // namespace
 
-void Core::run_attempt(Binding& binding, bool may_look_again) {
-  if (!pay_for(binding)) return;
+void Core::run_attempt(Binding& binding, Try how) {
+  if (!pay_for(binding)) {
+    if (how.paid) account_->put_back_creation();
+    return;
+  }
   Epoch begun;
   {
     const Lock lock(mutex_);
     begun = epoch_;
   }
   Result<Resolved> resolved = resolve_now(binding.key);
-  if (!resolved && may_look_again && may_be_stale_table(resolved.error())) {
-    doubt_own();
+  if (!resolved && how.may_look_again && may_be_stale_table(resolved.error())) {
+    gids_.invalidate();
     resolved = resolve_now(binding.key);
+    pool_.submit(Lane::kUrgent, [this] { static_cast<void>(read_own()); });
   }
   if (!resolved) {
+    if (how.paid) account_->put_back_creation();
     const Lock lock(mutex_);
     fail(binding, resolved.error());
     return;
@@ -69,10 +74,11 @@ void Core::run_attempt(Binding& binding, bool may_look_again) {
   // Before and after: what differs changed while the device resolved it.
   const Neighbour before = ask_neighbour(resolved->hop);
   const NextHop hop = resolved->hop;
-  Entry* entry = reserve(binding, std::move(*resolved), before);
+  Entry* entry = reserve(binding, std::move(*resolved), before, begun, how);
+  if (how.paid) account_->put_back_creation();
   if (entry == nullptr) return;
   if (const Status made = create_address(binding, *entry); !made) {
-    on_refused(binding, *entry, made.error(), may_look_again);
+    on_refused(binding, *entry, made.error(), how.may_look_again);
   } else {
     on_created(binding, *entry, begun, ask_neighbour(hop));
   }
@@ -104,7 +110,7 @@ AhCause difference(const Entry& there, const NextHop& hop, const Resolved& now, 
                    const std::optional<MacAddress>& mac) {
   if (there.path->source.index != now.path.source.index) return AhCause::kGid;
   if (hop.address != now.hop.address || hop.netdev != now.hop.netdev) return AhCause::kRoute;
-  if (mac_known && mac && there.mac_known && there.mac() != mac) return AhCause::kNeighbour;
+  if (mac_known && mac && there.mac() && there.mac() != mac) return AhCause::kNeighbour;
   return AhCause::kNone;
 }
 
@@ -116,7 +122,31 @@ Result<Resolved> Core::resolve_now(const DestinationKey& key) {
   return resolve(destination_of(key), facts_, **table, options_.routes);
 }
 
-Entry* Core::reserve(Binding& binding, Resolved&& resolved, const Neighbour& neighbour) {
+// An entry that is there, or is being made: then nothing is left to do. What was resolved before the network changed
+// may not be what would be resolved now: it is looked at again.
+Entry* Core::share(Binding& binding, const Resolved& resolved, const Neighbour& neighbour, Epoch begun) {
+  Entry* const found = find_entry(resolved.key);
+  if (found == nullptr) return nullptr;
+  Entry& there = *found;
+  if (there.state == EntryState::kCreating) {
+    if (begun.any != epoch_.any) binding.again = true;
+    waiters_[&there].push_back(&binding);
+    return &there;
+  }
+  if (const AhCause differs = difference(there, hop_of(there), resolved, neighbour.known, neighbour.mac);
+      differs != AhCause::kNone) {
+    refresh(there, differs);  // nobody new may share it
+    return nullptr;
+  }
+  if (!there.mac() && there.mac_known) there.set_mac(neighbour.mac);
+  if (begun.any != epoch_.any) binding.again = true;
+  if (binding.entry.load(std::memory_order_relaxed) == &there) ++counts_.rechecked;
+  publish(binding, there);
+  conclude(binding, std::nullopt);
+  return &there;
+}
+
+Entry* Core::reserve(Binding& binding, Resolved&& resolved, const Neighbour& neighbour, Epoch begun, Try& how) {
   for (;;) {
     {
       const Lock lock(mutex_);
@@ -124,22 +154,15 @@ Entry* Core::reserve(Binding& binding, Resolved&& resolved, const Neighbour& nei
         fail(binding, unavailable());
         return nullptr;
       }
-      if (Entry* const found = find_entry(resolved.key); found != nullptr) {
-        Entry& there = *found;
-        if (there.state == EntryState::kCreating) {
-          waiters_[&there].push_back(&binding);
-          return nullptr;
-        }
-        const AhCause differs = difference(there, hop_of(there), resolved, neighbour.known, neighbour.mac);
-        if (differs == AhCause::kNone) {
-          if (binding.entry.load(std::memory_order_relaxed) == &there) ++counts_.rechecked;
-          publish(binding, there);
-          conclude(binding, std::nullopt);
-          return nullptr;
-        }
-        refresh(there, differs);  // nobody new may share it
+      if (share(binding, resolved, neighbour, begun) != nullptr) return nullptr;
+      if (!may_create(binding, how)) {
+        park(binding, how);
+        return nullptr;
       }
-      if (!free_slots_.empty()) return new_entry(binding, std::move(resolved), neighbour);
+      if (!free_slots_.empty()) {
+        how.paid = false;
+        return new_entry(binding, std::move(resolved), neighbour);
+      }
     }
     if (!make_room([this] { return !free_slots_.empty(); }, binding, Shortage::kSlot, room_deadline())) {
       const Lock lock(mutex_);
@@ -169,10 +192,6 @@ Entry* Core::new_entry(Binding& binding, Resolved&& resolved, const Neighbour& n
 Status Core::create_address(Binding& binding, Entry& entry) {
   std::optional<Deadline> patience;  // from the first refusal on, however often it is tried again
   for (;;) {
-    if (!wait_for_rate()) {
-      const Lock lock(mutex_);
-      return tl::make_unexpected(unavailable());
-    }
     if (Status granted = take_grant(binding, patience); !granted) return granted;
     const Destination destination = destination_of(binding.key);
     ibv_ah_attr attributes = attributes_of(destination, entry.path->source, facts_);
@@ -223,15 +242,47 @@ std::string Core::no_room_in_words(Shortage shortage) const {
       account_->name(), arbiter_->used(*account_), arbiter_->share());
 }
 
-// A creation rate paces this tenant's creators and nobody else's. False where the directory closes.
-bool Core::wait_for_rate() {
-  for (bool first = true;; first = false) {
-    const std::int64_t wait = account_->take_creation(now_ns());
-    if (wait == 0) return true;
-    Lock lock(mutex_);
-    if (first) ++counts_.paced;
-    if (closed_) return false;
-    room_.wait_for(lock, std::chrono::nanoseconds(wait));
+// Requires: mutex_. A creation rate paces this tenant's creators and nobody else's, and who waits for it holds no
+// thread: the attempt begins anew when its turn comes, with what is known then.
+bool Core::may_create(const Binding& binding, Try& how) {
+  if (how.paid) return true;
+  const bool replaces = binding.entry.load(std::memory_order_relaxed) != nullptr;
+  if (!parked_stale_.empty() || (!replaces && !parked_.empty())) return false;
+  how.paid = account_->take_creation(now_ns()) == 0;
+  return how.paid;
+}
+
+void Core::park(Binding& binding, Try how) {
+  const bool replaces = binding.entry.load(std::memory_order_relaxed) != nullptr;
+  (replaces ? parked_stale_ : parked_).push_back({&binding, how});
+  ++counts_.paced;
+  if (parked_queued_) return;
+  const std::int64_t wait = account_->take_creation(now_ns());
+  if (wait == 0) account_->put_back_creation();
+  queue_parked(wait);
+}
+
+void Core::queue_parked(std::int64_t wait_ns) {
+  parked_queued_ = true;
+  pool_.submit_at(Deadline::Clock::now() + std::chrono::nanoseconds(wait_ns), Lane::kUrgent, [this] { run_parked(); });
+}
+
+// As many as the rate allows now, by turns of what is stale and what is new; the next when there is one for it.
+void Core::run_parked() {
+  const Lock lock(mutex_);
+  parked_queued_ = false;
+  if (closed_) return;
+  while (!parked_.empty() || !parked_stale_.empty()) {
+    const std::int64_t wait = device_gone_ ? 0 : account_->take_creation(now_ns());
+    if (wait != 0) return queue_parked(wait);
+    const bool stale = parked_.empty() || (!parked_stale_.empty() && !stale_had_turn_);
+    stale_had_turn_ = stale;
+    std::deque<Parked>& line = stale ? parked_stale_ : parked_;
+    const Parked next = line.front();
+    line.pop_front();
+    pool_.submit(stale ? Lane::kReplace : Lane::kFirst, [this, next, paid = !device_gone_] {
+      run_attempt(*next.binding, {.may_look_again = next.how.may_look_again, .paid = paid});
+    });
   }
 }
 
@@ -248,11 +299,13 @@ void Core::on_created(Binding& binding, Entry& entry, Epoch begun, const Neighbo
   entry.state = EntryState::kReady;
   entry.first_binding = nullptr;
   entry.created_ns = now_ns();
-  entry.set_active(entry.created_ns);
+  entry.set_active(0);
+  entry.seen_stamps = static_cast<std::uint32_t>(stamps_of(entry));  // of who had its slot before
   entry.begun_all = static_cast<std::uint16_t>(begun.all);
   keep_within_age(entry);
   if (neighbour.known) {
     entry.mac_moved = entry.mac_moved || (entry.mac() && neighbour.mac && entry.mac() != neighbour.mac);
+    // Made while the kernel had none: the device needed none, and the first that is heard of is no other.
     entry.mac_known = true;
     if (neighbour.mac) entry.set_mac(neighbour.mac);
   }
@@ -274,7 +327,7 @@ void Core::on_created(Binding& binding, Entry& entry, Epoch begun, const Neighbo
   }
   if (entry.mac_moved && entry.state == EntryState::kReady) refresh(entry, AhCause::kNeighbour);
   // The look at each source passed this one over, since it was not ready.
-  if (in_doubt) queue_revalidate(AhCause::kNone);
+  if (in_doubt) queue_revalidate();
 }
 
 void Core::keep_within_age(Entry& entry) {
@@ -286,17 +339,19 @@ void Core::keep_within_age(Entry& entry) {
 
 void Core::on_refused(Binding& binding, Entry& entry, const Error& error, bool may_look_again) {
   if (may_look_again && may_be_stale_table(error.system_errno)) {
-    doubt_own();
+    gids_.invalidate();
+    constexpr Try again{.may_look_again = false};
     std::vector<Binding*> claimants;
     {
       const Lock lock(mutex_);
       claimants = take_claimants(binding, entry);
       discard(entry);
       for (std::size_t i = 1; i < claimants.size(); ++i) {
-        pool_.submit(Lane::kFirst, [this, other = claimants[i]] { run_attempt(*other, false); });
+        pool_.submit(lane_of(*claimants[i]), [this, other = claimants[i]] { run_attempt(*other, again); });
       }
     }
-    run_attempt(binding, false);
+    pool_.submit(Lane::kUrgent, [this] { static_cast<void>(read_own()); });
+    run_attempt(binding, again);
     return;
   }
   const Lock lock(mutex_);
@@ -318,6 +373,8 @@ void Core::publish(Binding& binding, Entry& entry) {
   // Release: a sender that sees the entry sees its address. Partner: the acquire load in SendQueue::take(). One store
   // from the old to the new: no sender finds nothing in between.
   binding.entry.store(&entry, std::memory_order_release);
+  // A replacement is no use: what nobody has used since stays as idle as it was.
+  entry.set_active(std::max(entry.active_ns(), old == nullptr || was_used(*old) ? now_ns() : old->active_ns()));
   if (old != nullptr) {
     if (!old->stale) count_stale(binding.cause);
     leave(binding, *old);
@@ -325,7 +382,6 @@ void Core::publish(Binding& binding, Entry& entry) {
   }
   binding.next_sharing = entry.first_binding;
   entry.first_binding = &binding;
-  entry.set_active(now_ns());
   ++binding.generation;
   announce(old != nullptr ? AhEvent::Kind::kReplaced : AhEvent::Kind::kReady, binding, binding.cause);
 }
@@ -364,7 +420,7 @@ void Core::conclude(Binding& binding, std::optional<Error> error) {
   const std::shared_ptr<Attempt> attempt = std::exchange(binding.attempt, nullptr);
   attempt->finish(std::move(error));
   const bool again = std::exchange(binding.again, false);
-  if (again && !closed_ && !device_gone_) start_attempt(binding, Lane::kLater, binding.cause);
+  if (again && !closed_ && !device_gone_) start_attempt(binding, lane_of(binding), binding.cause);
   if (unwell_ > options_.max_negative) trim_negative();
 }
 

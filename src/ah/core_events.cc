@@ -108,26 +108,47 @@ void Core::on_async_event(const ibv_async_event& event) {
 }
 
 void Core::doubt(bool all, AhCause cause) {
-  doubt_own();
+  gids_.invalidate();
   const Lock lock(mutex_);
   ++epoch_.any;
-  if (all) {
-    ++epoch_.all;
-    revalidate_before_ = epoch_.all;
-  }
-  queue_revalidate(cause);
+  if (all) doubt_each(cause);
+  queue_revalidate();
 }
 
-void Core::doubt_own() {
-  gids_.invalidate();
-  own_generation_.fetch_add(1, std::memory_order_release);
+void Core::doubt_each(AhCause cause) {
+  if (revalidate_before_ == 0) revalidate_cause_ = cause;
+  revalidate_before_ = ++epoch_.all;
 }
 
-void Core::queue_revalidate(AhCause cause) {
-  if (cause != AhCause::kNone) revalidate_cause_ = cause;
+void Core::queue_revalidate() {
   if (revalidate_queued_ || closed_) return;
   revalidate_queued_ = true;
-  pool_.submit(Lane::kFirst, [this] { revalidate(); });
+  pool_.submit(Lane::kUrgent, [this] { revalidate(); });
+}
+
+// An old table that is published after a newer one would stay: so one at a time, each read inside.
+Result<GidEntries> Core::read_own() {
+  constexpr std::int64_t kAgain_ns = 250'000'000;
+  const std::lock_guard reading(own_mutex_);
+  Result<GidEntries> table = gids_.entries();
+  {
+    const Lock lock(mutex_);
+    next_own_ns_ = table ? kNever : now_ns() + kAgain_ns;
+    if (table) {
+      port_netdevs_.clear();
+      for (const GidEntry& entry : **table) {
+        if (entry.port == facts_.port) port_netdevs_.push_back(entry.netdev);
+      }
+    }
+  }
+  if (!table) {
+    poke_keeper();
+  } else if (*table != own_kept_) {
+    own_.store(table->get(), std::memory_order_release);
+    const GidEntries old = std::exchange(own_kept_, *table);
+    grace();  // a sender may be reading the old one
+  }
+  return table;
 }
 
 // Run by the pool: reads the table, which is a call into the device.
@@ -140,7 +161,7 @@ void Core::revalidate() {
     before = std::exchange(revalidate_before_, 0);
     cause = revalidate_cause_;
   }
-  const Result<GidEntries> table = gids_.entries();
+  const Result<GidEntries> table = read_own();
   const Lock lock(mutex_);
   if (closed_ || device_gone_) return;
   for (Entry* entry : by_slot_) {
@@ -173,7 +194,7 @@ void Core::forgive_failed(const std::function<bool(const Binding&)>& concerned) 
   table_.for_each([&](Binding& binding) {
     if (!binding.trouble || binding.trouble->error.code == ErrorCode::kExhausted || !concerned(binding)) return;
     binding.trouble->retry_at_ns = 0;
-    if (is_wanted(binding, now)) start_attempt(binding, Lane::kLater, binding.cause);
+    if (is_wanted(binding, now)) start_attempt(binding, lane_of(binding), binding.cause);
   });
 }
 
@@ -191,14 +212,14 @@ void Core::refresh(Entry& entry, AhCause cause) {
   if (closed_ || device_gone_) return;
   for (Binding* binding = entry.first_binding; binding != nullptr; binding = binding->next_sharing) {
     if (news) announce(AhEvent::Kind::kStale, *binding, cause);
-    start_attempt(*binding, Lane::kLater, cause);
+    start_attempt(*binding, Lane::kReplace, cause);
   }
 }
 
 void Core::recheck(Entry& entry, AhCause cause) {
   if (closed_ || device_gone_) return;
   for (Binding* binding = entry.first_binding; binding != nullptr; binding = binding->next_sharing) {
-    start_attempt(*binding, Lane::kLater, cause);
+    start_attempt(*binding, Lane::kReplace, cause);
   }
 }
 
@@ -210,6 +231,7 @@ void Core::give_up_device() {
     unlink(binding);
     if (served) announce(AhEvent::Kind::kGone, binding, AhCause::kDevice);
   });
+  pool_.submit(Lane::kUrgent, [this] { run_parked(); });  // their requests are answered now
 }
 
 Result<Announcer::Ticket> Core::subscribe(AhSubscriber subscriber) {

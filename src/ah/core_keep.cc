@@ -66,14 +66,19 @@ std::int64_t Core::tick() {
     retry_failed(now);
     if (now >= next_revalidate_ns_) {
       next_revalidate_ns_ = kNever;
-      doubt_own();
-      queue_revalidate(AhCause::kNone);
+      gids_.invalidate();
+      queue_revalidate();
+    }
+    if (now >= next_own_ns_) {
+      next_own_ns_ = kNever;
+      pool_.submit(Lane::kUrgent, [this] { static_cast<void>(read_own()); });
     }
   }
   sweep();
   const Lock lock(mutex_);
   if (!retired_.empty()) return 0;
-  const std::int64_t next = std::min({next_aged_scan_ns_, next_retry_ns_, next_due_ns_, next_revalidate_ns_});
+  const std::int64_t next =
+      std::min({next_aged_scan_ns_, next_retry_ns_, next_due_ns_, next_revalidate_ns_, next_own_ns_});
   return next == kNever ? kNever : std::max(next - now_ns(), kShortest_ns);
 }
 
@@ -102,12 +107,19 @@ void Core::forget_unasked(std::int64_t now) {
 void Core::refresh_aged(std::int64_t now) {
   if (now < next_due_ns_) return;
   next_due_ns_ = kNever;
+  note_activity(now);
+  const std::int64_t age = options_.idle_age.count();
   for (Entry* entry : by_slot_) {
     if (entry == nullptr || entry->state != EntryState::kReady) continue;
     const std::int64_t due = due_ns_of(*entry);
     if (due <= now) {
       entry->aged = true;  // its replacement has a due time of its own
-      refresh(*entry, AhCause::kAge);
+      if (age > 0 && entry->active_ns() <= now - age && is_unused(*entry)) {
+        evict(*entry, AhCause::kIdle);
+        ++counts_.reclaimed_idle;
+      } else {
+        refresh(*entry, AhCause::kAge);
+      }
     } else {
       next_due_ns_ = std::min(next_due_ns_, due);
     }
@@ -129,7 +141,7 @@ void Core::retry_failed(std::int64_t now) {
   table_.for_each([&](Binding& binding) {
     if (!binding.trouble || binding.attempt || !is_wanted(binding, now)) return;
     if (binding.trouble->unasked_at_ns <= now) {
-      start_attempt(binding, Lane::kLater, binding.cause);
+      start_attempt(binding, lane_of(binding), binding.cause);
     } else {
       next_retry_ns_ = std::min(next_retry_ns_, binding.trouble->unasked_at_ns);
     }
@@ -183,8 +195,6 @@ void Core::let_go_of_domain() {
 }
 
 void Core::shut_down() {
-  if (report_server_) report_server_->remove(shown_);
-  report_server_.reset();
   close(Deadline::in(std::chrono::duration_cast<Deadline::Clock::duration>(options_.close_grace)));
   pool_.join();
   {
@@ -195,6 +205,8 @@ void Core::shut_down() {
   if (keeper_.joinable()) keeper_.join();
   announcer_.stop();
   sweep();
+  if (report_server_) report_server_->remove(shown_);  // after the close: these are its last values
+  report_server_.reset();
   leave_arbiter();
   AhLeftover left = leftover();
   std::erase_if(left.held, [this](const AhHolding& one) { return !one.lease && one.held <= options_.leak_age; });

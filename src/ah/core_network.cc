@@ -1,12 +1,14 @@
 // What the network says, and which addresses it concerns.
 //
 //   neighbour  those that leave by this next hop, where the device was told another MAC address. The kernel repeats
-//   what
-//              is known whenever it verifies it: such a notice touches nothing.
+//              what is known whenever it verifies it: such a notice touches nothing.
 //   route      those whose destination lies in the prefix: resolved anew, made anew where the choice differs
 //   address    those of its family that leave by the interface, likewise
 //   link       those that leave by the interface, likewise; all of them where its own MAC address has changed
 //   lost       all, likewise, with a look at each next hop
+//
+// Addresses and links of other interfaces than the port's come and go with every container of the host, and concern
+// nobody here: a GID on an interface that had none is told by IBV_EVENT_GID_CHANGE.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -57,9 +59,11 @@ bool may_leave_by(const Entry& entry, std::uint32_t netdev) {
 void Core::on_network_change(const NetworkChange& change) {
   using Kind = NetworkChange::Kind;
   const bool table_concerned = change.kind != Kind::kNeighbour && change.kind != Kind::kRoute;
-  if (table_concerned) doubt_own();
   const Lock lock(mutex_);
   if (closed_ || device_gone_) return;
+  if (change.kind == Kind::kLink && change.removed) link_macs_.erase(change.netdev);
+  if (table_concerned && !is_of_port(change.netdev)) return;
+  if (table_concerned) gids_.invalidate();
   // What is being resolved or made is looked at again afterwards. A neighbour is noted in the entry itself: making an
   // address is what neighbours are asked for.
   if (change.kind != Kind::kNeighbour) ++epoch_.any;
@@ -111,6 +115,10 @@ void Core::on_neighbour(Entry& entry, const NetworkChange& change) {
     return;
   }
   if (entry.mac_known && entry.mac() == change.mac) return;
+  if (entry.mac_known && !entry.mac()) {  // see on_created()
+    entry.set_mac(change.mac);
+    return;
+  }
   if (change.removed && !change.mac && change.address) {
     entry.neighbour_forgotten = true;
     entry.aged = false;
@@ -131,7 +139,7 @@ void Core::on_route(const NetworkChange& change) {
 }
 
 void Core::on_address(const NetworkChange& change) {
-  queue_revalidate(AhCause::kAddress);
+  queue_revalidate();
   revalidate_later();
   for (Entry* entry : by_slot_) {
     if (entry == nullptr || entry->state != EntryState::kReady || !may_leave_by(*entry, change.netdev)) continue;
@@ -139,14 +147,33 @@ void Core::on_address(const NetworkChange& change) {
   }
 }
 
+// Where the device tells no interface, or has no GID now, any may be.
+bool Core::is_of_port(std::uint32_t netdev) const {
+  if (netdev == 0 || port_netdevs_.empty()) return true;
+  const auto is_it = [netdev](std::uint32_t one) { return one == 0 || one == netdev; };
+  if (std::any_of(port_netdevs_.begin(), port_netdevs_.end(), is_it)) return true;
+  return std::any_of(by_slot_.begin(), by_slot_.end(), [this, netdev](const Entry* entry) {
+    return entry != nullptr && entry->state != EntryState::kRetired &&
+           (hop_of(*entry).netdev == netdev || may_leave_by(*entry, netdev));
+  });
+}
+
+// Kept of those that entries leave by, and no others.
 bool Core::is_own_link_new(std::uint32_t netdev, const MacAddress& mac) {
+  const bool used = std::any_of(by_slot_.begin(), by_slot_.end(), [this, netdev](const Entry* entry) {
+    return entry != nullptr && entry->state != EntryState::kRetired && hop_of(*entry).netdev == netdev;
+  });
+  if (!used) {
+    link_macs_.erase(netdev);
+    return false;
+  }
   const auto [at, first] = link_macs_.try_emplace(netdev, mac);
   return !first && std::exchange(at->second, mac) != mac;
 }
 
 void Core::on_link(const NetworkChange& change) {
   const bool other_mac = change.netdev != 0 && change.mac && is_own_link_new(change.netdev, *change.mac);
-  queue_revalidate(AhCause::kLink);
+  queue_revalidate();
   revalidate_later();
   for (Entry* entry : by_slot_) {
     if (entry == nullptr || entry->state != EntryState::kReady || !may_leave_by(*entry, change.netdev)) continue;
@@ -165,12 +192,9 @@ void Core::revalidate_later() {
 
 // Where neighbours cannot be asked, nothing tells what is still right.
 void Core::on_notices_lost() {
-  if (!options_.neighbours) {
-    ++epoch_.all;
-    revalidate_before_ = epoch_.all;
-  }
-  queue_revalidate(AhCause::kNoticesLost);
-  pool_.submit(Lane::kFirst, [this] { recheck_links(); });
+  if (!options_.neighbours) doubt_each(AhCause::kNoticesLost);
+  queue_revalidate();
+  pool_.submit(Lane::kUrgent, [this] { recheck_links(); });
   if (!options_.neighbours) return;
   for (Entry* entry : by_slot_) {
     if (entry != nullptr && entry->state == EntryState::kReady) recheck(*entry, AhCause::kNoticesLost);

@@ -47,6 +47,19 @@ bool Core::is_in_flight(const Entry& entry) const {
                      [&](const std::shared_ptr<SendQueue>& queue) { return queue->names(entry.slot); });
 }
 
+std::uint64_t Core::stamps_of(const Entry& entry) const {
+  const Lock lock(senders_mutex_);
+  std::uint64_t sum = 0;
+  for (const std::shared_ptr<SendQueue>& queue : senders_) {
+    sum += queue->stamps[entry.slot].load(std::memory_order_relaxed);
+  }
+  return sum;
+}
+
+bool Core::was_used(const Entry& entry) const {
+  return static_cast<std::uint32_t>(stamps_of(entry)) != entry.seen_stamps;
+}
+
 // Senders leave no time behind, only stamps. A stamp that has moved since the last look means: used meanwhile.
 void Core::note_activity(std::int64_t now) {
   const Lock lock(senders_mutex_);
@@ -93,14 +106,16 @@ std::size_t Core::reclaim(std::size_t most, std::int64_t idle_since, AhCause cau
   note_activity(now_ns());
   std::vector<Entry*> entries = idle_entries(idle_since);
   if (entries.size() > most) entries.resize(most);
-  for (Entry* entry : entries) {
-    while (Binding* binding = entry->first_binding) {
-      unlink(*binding);
-      announce(AhEvent::Kind::kEvicted, *binding, cause);
-      forget(*binding);
-    }
-  }
+  for (Entry* entry : entries) evict(*entry, cause);
   return entries.size();
+}
+
+void Core::evict(Entry& entry, AhCause cause) {
+  while (Binding* binding = entry.first_binding) {
+    unlink(*binding);
+    announce(AhEvent::Kind::kEvicted, *binding, cause);
+    forget(*binding);
+  }
 }
 
 void Core::unlink(Binding& binding) {

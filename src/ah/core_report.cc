@@ -31,6 +31,7 @@ AhStats Core::stats() {
     const bool ready = binding.entry.load(std::memory_order_relaxed) != nullptr;
     stats.ready += ready ? 1U : 0U;
     stats.pending += binding.attempt && !ready ? 1U : 0U;
+    stats.refreshing += binding.attempt && ready ? 1U : 0U;
     stats.negative += !ready && !binding.attempt && binding.trouble ? 1U : 0U;
     stats.handles += binding.handles.load(std::memory_order_relaxed);
   });
@@ -50,6 +51,8 @@ AhStats Core::stats() {
   return stats;
 }
 
+// All under one lock, since the table has no place that outlasts a change at which to go on: some hundred ns a row, and
+// the senders, which are what must not wait, take no lock.
 std::vector<AhRow> Core::rows() {
   std::vector<AhRow> rows;
   const Lock lock(mutex_);

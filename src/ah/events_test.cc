@@ -109,6 +109,30 @@ TEST_F(Events, OfAnotherPortAreIgnored) {
   EXPECT_EQ(creations(), 2U);
 }
 
+TEST_F(Events, ACauseIsOfTheEventThatSetIt) {
+  AhDirectoryOptions one_thread = fed(options());
+  one_thread.creators = 1;
+  AhDirectory directory = make_directory(one_thread);
+  const AhHandle handle = *directory.acquire(to(2), soon());
+  std::latch begun(1);
+  std::latch go(1);
+  set_create_hook([&](const ibv_ah_attr&) {
+    if (attempts() != 2) return 0;
+    begun.count_down();
+    go.wait();
+    return 0;
+  });
+  const AhTicket blocks = directory.acquire_async(to(3));
+  begun.wait();
+  directory.on_async_event(event_of(IBV_EVENT_PORT_ACTIVE));
+  directory.on_async_event(event_of(IBV_EVENT_GID_CHANGE));
+  go.count_down();
+  ASSERT_TRUE(blocks.wait(soon()));
+  ASSERT_TRUE(eventually([&] { return directory.stats().replaced >= 1; }));
+  EXPECT_GE(directory.stats().stale_port, 1U);
+  EXPECT_EQ(directory.stats().stale_gid, 0U);
+}
+
 TEST_F(Events, AWatchingDirectoryReadsThemItself) {
   AhDirectory directory = make_directory();
   const AhHandle handle = *directory.acquire(to(2), soon());

@@ -69,7 +69,7 @@ class Network : public AhWorld {
   // Nothing is under way, and nothing that was under way has touched an address.
   static bool is_quiet(const AhDirectory& directory) {
     const AhStats stats = directory.stats();
-    return stats.pending == 0 && stats.retired == 0;
+    return stats.pending == 0 && stats.refreshing == 0 && stats.retired == 0;
   }
 
   Kernel kernel;
@@ -359,6 +359,47 @@ TEST_F(Network, WhatIsOlderThanMaxAgeIsMadeAnew) {
   const AhHandle handle = *directory.acquire(to(2), soon());
   ASSERT_TRUE(eventually([&] { return directory.stats().replaced >= 3; }));
   EXPECT_GE(directory.stats().stale_age, 3U);
+}
+
+TEST_F(Network, TheFirstMacThatIsLearnedIsNoMove) {
+  AhDirectory directory = make_directory(fed());  // a device that asks no neighbour: the kernel knows none yet
+  const AhHandle handle = *directory.acquire(to(2), soon());
+  kernel.set_mac(ipv4(2), kMac);
+  directory.on_network_change(neighbour(ipv4(2), kMac));
+  directory.on_network_change(route(ipv4(0), 96 + 8));
+  ASSERT_TRUE(eventually([&] { return directory.stats().rechecked == 1 && is_quiet(directory); }));
+  EXPECT_EQ(directory.stats().stale, 0U);
+  EXPECT_EQ(creations(), 1U);
+  kernel.set_mac(ipv4(2), kOtherMac);
+  directory.on_network_change(neighbour(ipv4(2), kOtherMac));
+  ASSERT_TRUE(eventually([&] { return directory.stats().replaced == 1; }));
+  EXPECT_EQ(directory.stats().stale_neighbour, 1U);
+}
+
+TEST_F(Network, OtherInterfacesOfTheHostConcernNobody) {
+  AhDirectory directory = make_directory(fed());
+  const AhHandle handle = *directory.acquire(to(2), soon());
+  const std::uint64_t asked = kernel.routes_asked();
+  const std::uint64_t reads = table_reads();
+  for (std::uint32_t netdev = 100; netdev < 200; ++netdev) {
+    directory.on_network_change({.kind = Kind::kLink, .netdev = netdev, .mac = kMac});
+    directory.on_network_change({.kind = Kind::kAddress, .netdev = netdev, .address = ipv4(99)});
+    directory.on_network_change({.kind = Kind::kLink, .netdev = netdev, .removed = true});
+  }
+  EXPECT_TRUE(directory.acquire(to(3), soon()));
+  EXPECT_TRUE(eventually([&] { return is_quiet(directory); }));
+  EXPECT_EQ(table_reads(), reads);
+  EXPECT_EQ(kernel.routes_asked(), asked + 1);
+}
+
+TEST_F(Network, WhatIsIdleIsGivenBackAlthoughItIsMadeAnewOftener) {
+  AhDirectoryOptions young = fed();
+  young.max_age = std::chrono::milliseconds(20);
+  young.idle_age = std::chrono::milliseconds(200);
+  AhDirectory directory = make_directory(young);
+  ASSERT_TRUE(directory.acquire(to(2), soon()));
+  EXPECT_TRUE(eventually([&] { return directory.stats().reclaimed_idle == 1; }));
+  EXPECT_TRUE(eventually([&] { return live().addresses == 0; }));
 }
 
 TEST_F(Network, ASubscriberLearnsWhatHappened) {

@@ -18,7 +18,17 @@ constexpr std::size_t kNowhere = ~std::size_t{0};
 }  // namespace
 
 std::size_t PeerTable::PlaceHash::operator()(const Place& place) const noexcept {
-  return static_cast<std::size_t>(ah::hash_of(ah::key_of(place.destination, 0), place.qpn));
+  Destination destination;
+  destination.gid = place.gid;
+  destination.lid = place.lid;
+  destination.port = place.port;
+  return static_cast<std::size_t>(ah::hash_of(ah::key_of(destination, 0), place.qpn));
+}
+
+PeerTable::Place PeerTable::place_of(const Destination& destination, std::uint32_t qpn) {
+  const bool global = !destination.gid.is_zero();
+  return {
+      .gid = destination.gid, .lid = global ? std::uint16_t{0} : destination.lid, .port = destination.port, .qpn = qpn};
 }
 
 PeerStanding PeerTable::standing(const AhPeer& peer) const {
@@ -33,7 +43,7 @@ PeerStanding PeerTable::standing(const AhPeer& peer) const {
 }
 
 PeerId PeerTable::find(const Destination& destination, std::uint32_t qpn) const {
-  const auto at = current_.find({destination, qpn});
+  const auto at = current_.find(place_of(destination, qpn));
   return at == current_.end() ? PeerId{} : PeerId{at->second};
 }
 

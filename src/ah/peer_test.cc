@@ -60,11 +60,25 @@ TEST(PeerTable, WhatWasLetGoIsNotTakenUpAgainUntilItsQuarantineIsOver) {
 
 TEST(PeerTable, TellsPlacesApart) {
   PeerTable table;
-  AhPeer other_class = peer_at(2, 1);
-  other_class.destination.traffic_class = 8;
+  AhPeer other_port = peer_at(2, 1);
+  other_port.destination.port = 2;
   EXPECT_NE(*table.introduce(peer_at(2, 1), kStart), *table.introduce(peer_at(2, 1, 0x12), kStart));
-  EXPECT_NE(*table.introduce(peer_at(2, 1), kStart), *table.introduce(other_class, kStart));
+  EXPECT_NE(*table.introduce(peer_at(2, 1), kStart), *table.introduce(other_port, kStart));
   EXPECT_EQ(table.size(), 3U);
+}
+
+TEST(PeerTable, KnowsTheSenderOfADatagramHoweverItIsReached) {
+  PeerTable table;
+  const PeerId id = *table.introduce(peer_at(2, 1), kStart);
+  AhPeer heard = peer_at(2, 1);
+  heard.destination.source = Gid::from_ipv4(0x0a000001);
+  heard.destination.traffic_class = 8;
+  heard.destination.flow_label = 77;
+  EXPECT_EQ(table.standing(heard), PeerStanding::kCurrent);
+  EXPECT_EQ(table.find(heard.destination, heard.qpn), id);
+  heard.destination.gid = {};
+  heard.destination.lid = 4;
+  EXPECT_EQ(table.standing(heard), PeerStanding::kUnknown);
 }
 
 TEST(PeerTable, ProbesTheIdleAndDeclaresTheSilentDead) {

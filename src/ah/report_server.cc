@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstddef>
 #include <cstring>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -18,7 +19,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -31,7 +31,8 @@ namespace {
 constexpr std::size_t kPageBytes = std::size_t{1} << 20;  // touched only as far as there are directories
 constexpr std::size_t kMostClients = 16;
 constexpr std::uint32_t kMostNames = 64;
-constexpr timeval kClientPatience{1, 0};  // one that does not take its answer is left
+constexpr auto kClientPatience = std::chrono::seconds(1);  // one that does not take its answer is left
+constexpr int kListenerRest_ms = 100;
 
 tl::unexpected<Error> exhausted(const char* call) {
   const int error = errno;
@@ -62,7 +63,7 @@ bool may_ask(int client) {
 }
 
 bool send_all(int client, const char* bytes, std::size_t size) {
-  return ::send(client, bytes, size, MSG_NOSIGNAL) == static_cast<ssize_t>(size);
+  return ::send(client, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(size);
 }
 
 std::mutex& current_mutex() {
@@ -166,7 +167,13 @@ void ReportServer::remove(Ticket ticket) {
   const std::lock_guard lock(mutex_);
   const auto found = shown_.find(ticket);
   if (found == shown_.end()) return;
-  refresh(found->second);
+  Shown& shown = found->second;
+  refresh(shown);
+  const auto rows = report_rows();
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    if (std::string_view(rows[row].unit) != "events") shown.block.set(row, 0);  // a gauge
+  }
+  writer_->end_block(shown.block);
   shown_.erase(found);
 }
 
@@ -178,8 +185,10 @@ void ReportServer::run() {
   for (;;) {
     std::vector<pollfd> waited{{wake_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
     for (const Descriptor& client : clients_) waited.push_back({client.get(), POLLIN, 0});
-    if (::poll(waited.data(), waited.size(), -1) < 0 && errno != EINTR) return;
+    if (listener_rests_) waited[1].fd = -1;
+    if (::poll(waited.data(), waited.size(), listener_rests_ ? kListenerRest_ms : -1) < 0 && errno != EINTR) return;
     if (waited[0].revents != 0) return;
+    listener_rests_ = false;
     for (std::size_t i = clients_.size(); i-- > 0;) {
       if (waited[2 + i].revents == 0 || answer(clients_[i])) continue;
       clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(i));
@@ -190,8 +199,9 @@ void ReportServer::run() {
 
 void ReportServer::accept_one() {
   Descriptor client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  // Who waits in the line of a listener without a descriptor for it would wake poll() for ever.
+  listener_rests_ = !client && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED;
   if (!client || !may_ask(client.get())) return;
-  ::setsockopt(client.get(), SOL_SOCKET, SO_SNDTIMEO, &kClientPatience, sizeof kClientPatience);
   if (clients_.size() == kMostClients) clients_.erase(clients_.begin());
   clients_.push_back(std::move(client));
 }
@@ -228,7 +238,7 @@ bool ReportServer::send_page(const Descriptor& client) {
   const int fd = page_fd_.get();
   std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
   refresh();
-  return ::sendmsg(client.get(), &header, MSG_NOSIGNAL) == 1;
+  return ::sendmsg(client.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
 void ReportServer::refresh() {
@@ -251,8 +261,24 @@ std::string ReportServer::dump() {
   return text;
 }
 
+// False where it did not take it in time, or the server ends.
+bool ReportServer::send_in_time(const Descriptor& client, const char* bytes, std::size_t size,
+                                Deadline deadline) const {
+  for (;;) {
+    if (::send(client.get(), bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(size)) return true;
+    if (errno != EAGAIN && errno != EINTR) return false;
+    std::array<pollfd, 2> waited{pollfd{wake_.get(), POLLIN, 0}, pollfd{client.get(), POLLOUT, 0}};
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.when() - Deadline::Clock::now());
+    if (left.count() <= 0) return false;
+    const int ready = ::poll(waited.data(), waited.size(), static_cast<int>(left.count()));
+    if (ready == 0 || waited[0].revents != 0) return false;
+  }
+}
+
+// One deadline for the whole, so that no reader holds up the others or the end for longer.
 bool ReportServer::send_dump(const Descriptor& client) {
   const std::string text = dump();
+  const Deadline deadline = Deadline::in(kClientPatience);
   for (std::size_t begin = 0; begin < text.size();) {
     // Whole lines, as many as fit; a line that is longer than a packet is cut into several.
     std::size_t end = std::min(begin + host::kLongestDumpPacket, text.size());
@@ -260,10 +286,10 @@ bool ReportServer::send_dump(const Descriptor& client) {
       const std::size_t newline = text.rfind('\n', end - 1);
       if (newline != std::string::npos && newline >= begin) end = newline + 1;
     }
-    if (!send_all(client.get(), text.data() + begin, end - begin)) return false;
+    if (!send_in_time(client, text.data() + begin, end - begin, deadline)) return false;
     begin = end;
   }
-  return send_all(client.get(), &host::kEndOfDump, 1);
+  return send_in_time(client, &host::kEndOfDump, 1, deadline);
 }
 
 }  // namespace verbena::ah

@@ -22,6 +22,7 @@
 #include "host/counter_page.h"
 #include "rdma/descriptor.h"
 #include "verbena/ah_report.h"
+#include "verbena/deadline.h"
 #include "verbena/result.h"
 
 namespace verbena::ah {
@@ -47,7 +48,8 @@ class ReportServer {
   ~ReportServer();
 
   Ticket add(ReportSource source);
-  // When it returns, the source is not being asked and will not be again. Its last values stay in the page.
+  // When it returns, the source is not being asked and will not be again. What it counted stays in the page, marked as
+  // ended, until another takes its place; of what it had there is nothing left.
   void remove(Ticket ticket);
 
  private:
@@ -66,6 +68,7 @@ class ReportServer {
   bool answer(const Descriptor& client);
   bool send_page(const Descriptor& client);
   bool send_dump(const Descriptor& client);
+  bool send_in_time(const Descriptor& client, const char* bytes, std::size_t size, Deadline deadline) const;
   void refresh();
   static void refresh(Shown& shown);
   std::string dump();
@@ -75,7 +78,8 @@ class ReportServer {
   Descriptor page_fd_;
   std::span<std::byte> page_;
   std::unique_ptr<host::CounterPageWriter> writer_;  // guarded by mutex_
-  std::vector<Descriptor> clients_;                  // the thread's
+  std::vector<Descriptor> clients_;                  // the thread's, as the next
+  bool listener_rests_ = false;                      // no descriptor was left for who connects
   std::mutex mutex_;
   std::map<Ticket, Shown> shown_;  // guarded by mutex_
   Ticket next_ = 1;                // guarded by mutex_

@@ -145,6 +145,34 @@ TEST_F(ReportServerTest, KeepsTheLastValuesOfADirectoryThatIsGone) {
   EXPECT_EQ(4U, value(read(take_page(socket)), 0, "hits"));
 }
 
+TEST_F(ReportServerTest, ADirectoryThatIsGoneShowsSoAndMakesRoom) {
+  const auto source = [](const std::string& name) {
+    return ReportSource{.name = name,
+                        .stats =
+                            [] {
+                              AhStats stats;
+                              stats.live = 5;
+                              stats.created = 6;
+                              return stats;
+                            },
+                        .rows = [] { return std::vector<AhRow>(); }};
+  };
+  for (int i = 0; i < 1000; ++i) server_->remove(server_->add(source("number " + std::to_string(i))));
+  const Descriptor socket = connect_to_own();
+  ask(socket, host::kAskPage);
+  const Descriptor page = take_page(socket);
+  EXPECT_TRUE(read(page).blocks.at(0).ended);
+  EXPECT_EQ(0U, value(read(page), 0, "live"));
+  EXPECT_EQ(6U, value(read(page), 0, "created"));
+  const auto last = server_->add(source("last"));
+  ask(socket, host::kAskRefresh);
+  char answer = 0;
+  ASSERT_EQ(1, ::recv(socket.get(), &answer, 1, 0));
+  EXPECT_EQ("last", read(page).blocks.at(0).name);
+  EXPECT_EQ(5U, value(read(page), 0, "live"));
+  server_->remove(last);
+}
+
 TEST_F(ReportServerTest, TellsDirectoriesOfOneNameApart) {
   std::uint64_t hits = 0;
   const auto first = add("twin", &hits, 1);

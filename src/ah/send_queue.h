@@ -21,7 +21,6 @@
 #include "ah/binding.h"
 #include "ah/fence.h"
 #include "ah/lookup_table.h"
-#include "verbena/gid_table.h"
 
 namespace verbena::ah {
 
@@ -44,10 +43,6 @@ struct alignas(64) SendQueue {
   std::atomic<std::uint64_t> retracted{0};
   std::atomic<std::uint64_t> misses{0};
   std::atomic<std::uint64_t> misused{0};
-
-  // Owner: the addresses of the device as of that generation, for replies.
-  GidEntries own;
-  std::uint64_t own_as_of = 0;
 
   const LookupTable& table;
   const std::uint8_t port;
@@ -72,6 +67,15 @@ struct alignas(64) SendQueue {
     if (address == nullptr) [[unlikely]]
       add(misses, 1);
     return address;
+  }
+
+  // Calls it inside a section: what it reads there of what is freed after a grace period stays until it returns.
+  template <class Call>
+  auto inside(Call call) noexcept {
+    enter();
+    auto result = call();
+    leave();
+    return result;
   }
 
   void retract(std::uint64_t count) noexcept;

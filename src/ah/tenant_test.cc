@@ -249,6 +249,38 @@ TEST_F(Tenants, AClosedOneHasNoPartInTheDeviceAnyMore) {
   EXPECT_EQ(open.usage().share, 64U);
 }
 
+TEST_F(Tenants, WhoWaitsForTheRateDoesNotHoldUpWhatIsStale) {
+  Tenant paced = make_tenant(context, {.name = "paced", .creations_per_second = 1, .creation_burst = 1});
+  AhDirectoryOptions one_thread = options();
+  one_thread.creators = 1;
+  one_thread.watch_async_events = false;
+  AhDirectory directory = std::move(*paced.directory(1, one_thread));
+  const AhHandle held = *directory.acquire(to(2), soon());
+  std::vector<Destination> many;
+  for (std::uint32_t peer = 10; peer < 510; ++peer) many.push_back(to(peer));
+  EXPECT_EQ(directory.prewarm(many), many.size());
+  set_gids("fake0", 1, {{}, {}, {}, {ipv4(1), IBV_GID_TYPE_ROCE_V2, kNetdev}});
+  ibv_async_event event{};
+  event.event_type = IBV_EVENT_GID_CHANGE;
+  event.element.port_num = 1;
+  directory.on_async_event(event);
+  ASSERT_TRUE(eventually([&] { return directory.stats().stale_gid == 1; }));
+  EXPECT_TRUE(eventually([&] { return directory.stats().replaced == 1; }));
+  EXPECT_EQ(directory.effective(held)->source.index, 3U);
+  EXPECT_GT(directory.stats().pending, 400U);
+}
+
+TEST_F(Tenants, CreationsThatWaitedForTheRateAreMade) {
+  Tenant paced = make_tenant(context, {.name = "paced", .creations_per_second = 50, .creation_burst = 1});
+  AhDirectory directory = std::move(*paced.directory(1, options()));
+  std::vector<Destination> many;
+  for (std::uint32_t peer = 2; peer < 22; ++peer) many.push_back(to(peer));
+  directory.prewarm(many);
+  for (const Destination& destination : many) EXPECT_TRUE(directory.acquire(destination, soon()));
+  EXPECT_EQ(creations(), many.size());
+  EXPECT_EQ(directory.stats().failed, 0U);
+}
+
 TEST(TokenBucket, GivesABurstAndThenTheRate) {
   ah::TokenBucket bucket(10, 3);
   std::int64_t now = 5'000'000'000;

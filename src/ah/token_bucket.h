@@ -27,6 +27,8 @@ class TokenBucket {
     full_at_ns_ = full_at;
     return 0;
   }
+  // One that was taken and not used.
+  void put_back() noexcept { full_at_ns_ -= step_ns_; }
 
  private:
   static constexpr std::int64_t kSecond_ns = 1'000'000'000;

@@ -27,19 +27,28 @@ void WorkPool::submit(Lane lane, std::function<void()> work) {
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return;
-    (lane == Lane::kFirst ? first_ : later_).push_back(std::move(work));
+    line(lane).push_back(std::move(work));
+  }
+  work_.notify_one();
+}
+
+void WorkPool::submit_at(Deadline::Clock::time_point when, Lane lane, std::function<void()> work) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return;
+    delayed_.emplace(when, Delayed{lane, std::move(work)});
   }
   work_.notify_one();
 }
 
 void WorkPool::stop() {
-  std::deque<std::function<void()>> dropped_first;
-  std::deque<std::function<void()>> dropped_later;
+  decltype(lines_) dropped;
+  decltype(delayed_) dropped_delayed;
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
-    dropped_first.swap(first_);
-    dropped_later.swap(later_);
+    dropped.swap(lines_);
+    dropped_delayed.swap(delayed_);
   }
   work_.notify_all();
 }
@@ -55,15 +64,29 @@ void WorkPool::join() {
   }
 }
 
-bool WorkPool::has_work() const {
-  return !first_.empty() || (!later_.empty() && running_later_ < later_limit_);
+void WorkPool::take_due() {
+  const auto now = Deadline::Clock::now();
+  while (!delayed_.empty() && delayed_.begin()->first <= now) {
+    Delayed due = std::move(delayed_.begin()->second);
+    delayed_.erase(delayed_.begin());
+    line(due.lane).push_back(std::move(due.work));
+  }
 }
 
-std::function<void()> WorkPool::take(bool& later) {
-  later = first_.empty();
-  std::deque<std::function<void()>>& lane = later ? later_ : first_;
-  std::function<void()> work = std::move(lane.front());
-  lane.pop_front();
+// The slow lanes get the next free thread while none is at work for them, and where there is but one thread, every
+// second turn.
+std::optional<Lane> WorkPool::next_lane() const {
+  if (!line(Lane::kUrgent).empty()) return Lane::kUrgent;
+  const Lane slow = line(Lane::kReplace).empty() ? Lane::kLater : Lane::kReplace;
+  const bool slow_may = !line(slow).empty() && running_later_ < later_limit_;
+  if (line(Lane::kFirst).empty()) return slow_may ? std::optional(slow) : std::nullopt;
+  return slow == Lane::kReplace && slow_may && running_later_ == 0 && !slow_had_turn_ ? slow : Lane::kFirst;
+}
+
+WorkPool::Work WorkPool::take(Lane lane) {
+  Work work = std::move(line(lane).front());
+  line(lane).pop_front();
+  if (lane != Lane::kUrgent) slow_had_turn_ = lane != Lane::kFirst;
   return work;
 }
 
@@ -74,12 +97,21 @@ void WorkPool::run() {
   pthread_setname_np(pthread_self(), "verbena-ah");
   std::unique_lock lock(mutex_);
   for (;;) {
-    work_.wait(lock, [this] { return stopping_ || has_work(); });
     if (stopping_) return;
-    bool later = false;
-    std::function<void()> work = take(later);
+    take_due();
+    const std::optional<Lane> lane = next_lane();
+    if (!lane && delayed_.empty()) {
+      work_.wait(lock);
+    } else if (!lane) {
+      const auto due = delayed_.begin()->first;
+      work_.wait_until(lock, due);
+    }
+    if (!lane) continue;
+    Work work = take(*lane);
+    const bool later = *lane == Lane::kReplace || *lane == Lane::kLater;
     ++running_;
     running_later_ += later ? 1U : 0U;
+    if (next_lane() || !delayed_.empty()) work_.notify_one();
     lock.unlock();
     work();
     work = nullptr;
@@ -87,7 +119,6 @@ void WorkPool::run() {
     --running_;
     running_later_ -= later ? 1U : 0U;
     if (running_ == 0) idle_.notify_all();
-    if (has_work()) work_.notify_one();
   }
 }
 

@@ -1,13 +1,20 @@
 // A few threads that do what may block: resolve, create, destroy.
 //
-// Two lanes. What somebody waits for goes first; what failed before, or replaces something that still serves, goes into
-// the other, which never takes more than half of the threads: dead peers do not hold up the living.
+// Four lanes. What finds out which addresses are still right goes before all. What somebody waits for and what replaces
+// something stale share the threads: neither waits for all of the other, however long its line is. What failed before
+// comes last. The last two never take more than half of the threads: dead peers do not hold up the living. Work may
+// have a due time, before which it holds no thread.
 #pragma once
 
+#include <array>
 #include <condition_variable>
+#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -15,7 +22,7 @@
 
 namespace verbena::ah {
 
-enum class Lane { kFirst, kLater };
+enum class Lane : std::uint8_t { kUrgent, kFirst, kReplace, kLater };
 
 // Thread-safety: any thread; join() by one.
 // Ownership:     owns its threads. What is queued when it stops is dropped.
@@ -29,6 +36,8 @@ class WorkPool {
 
   // Ignored after stop().
   void submit(Lane lane, std::function<void()> work);
+  // Not before `when`, and then behind what is in the lane. Ignored after stop().
+  void submit_at(Deadline::Clock::time_point when, Lane lane, std::function<void()> work);
   // Takes nothing more, drops what is queued.
   void stop();
   // True where nothing is running; false at the deadline. Requires: stop() before it.
@@ -36,17 +45,27 @@ class WorkPool {
   void join();
 
  private:
+  using Work = std::function<void()>;
+  struct Delayed {
+    Lane lane;
+    Work work;
+  };
+
   void run();
-  // What to do next. Requires: the mutex.
-  bool has_work() const;
-  std::function<void()> take(bool& later);
+  // All below require the mutex.
+  std::deque<Work>& line(Lane lane) { return lines_[static_cast<std::size_t>(lane)]; }
+  const std::deque<Work>& line(Lane lane) const { return lines_[static_cast<std::size_t>(lane)]; }
+  void take_due();
+  std::optional<Lane> next_lane() const;
+  Work take(Lane lane);
 
   const unsigned later_limit_;
   std::mutex mutex_;
   std::condition_variable work_;
   std::condition_variable idle_;
-  std::deque<std::function<void()>> first_;  // guarded by mutex_, as all below
-  std::deque<std::function<void()>> later_;
+  std::array<std::deque<Work>, 4> lines_;  // by Lane; guarded by mutex_, as all below
+  std::multimap<Deadline::Clock::time_point, Delayed> delayed_;
+  bool slow_had_turn_ = false;  // the last of kFirst, kReplace and kLater that was taken was not of kFirst
   unsigned running_ = 0;
   unsigned running_later_ = 0;
   bool stopping_ = false;

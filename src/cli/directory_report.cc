@@ -81,7 +81,7 @@ std::string render(const DirectorySurvey& survey, const DirectorySurvey* earlier
   for (const DirectoryProcess& process : survey.processes) {
     TextTable table(count_columns(earlier != nullptr));
     for (const host::CounterBlockReading& block : process.page.blocks) {
-      std::vector<std::string> words{printable(block.name)};
+      std::vector<std::string> words{printable(block.name) + (block.ended ? " (ended)" : "")};
       for (const std::string_view name : kStates) words.push_back(std::to_string(value_of(block, name)));
       const auto* before = earlier != nullptr ? same_block(*earlier, process, block) : nullptr;
       for (const std::string_view name : kEvents) {
@@ -168,7 +168,7 @@ nlohmann::json directories_to_json(const DirectorySurvey& survey, Ask what) {
     for (const host::CounterBlockReading& block : process.page.blocks) {
       nlohmann::json counts = nlohmann::json::object();
       for (const host::CounterReading& row : block.rows) counts[row.name] = row.value;
-      directories.push_back({{"directory", block.name}, {"counts", std::move(counts)}});
+      directories.push_back({{"directory", block.name}, {"ended", block.ended}, {"counts", std::move(counts)}});
     }
     nlohmann::json one{{"pid", process.pid},
                        {"process", process.page.process_name},

@@ -41,6 +41,14 @@ TEST(DirectoryReport, ARestartedProcessHasNoNegativeRate) {
   EXPECT_THAT(render_directories(survey_of(3), survey_of(500), std::chrono::seconds(1)), HasSubstr(" 0 "));
 }
 
+TEST(DirectoryReport, MarksADirectoryThatIsGone) {
+  DirectorySurvey survey = survey_of(5);
+  EXPECT_THAT(render_directories(survey), Not(HasSubstr("(ended)")));
+  survey.processes[0].page.blocks[0].ended = true;
+  EXPECT_THAT(render_directories(survey), HasSubstr("tenant-a (ended)"));
+  EXPECT_EQ(directories_to_json(survey, Ask::kCounts)["processes"][0]["directories"][0]["ended"], true);
+}
+
 TEST(DirectoryReport, FindsTheBucketOfAShare) {
   const DirectorySurvey survey = survey_of(0);
   const auto& block = survey.processes[0].page.blocks[0];

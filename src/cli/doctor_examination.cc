@@ -2,14 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
-#include <memory>
 #include <utility>
 
 #include <fmt/format.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "cli/doctor_probe.h"
@@ -20,6 +15,7 @@
 #include "rdma/doctor_gather.h"
 #include "rdma/doctor_host_checks.h"
 #include "rdma/doctor_path_checks.h"
+#include "verbena/resolve.h"
 
 namespace verbena::cli {
 namespace {
@@ -32,43 +28,12 @@ void append(std::vector<Finding>& findings, std::vector<Finding> more) {
   std::move(more.begin(), more.end(), std::back_inserter(findings));
 }
 
-// An address of the peer, and the interface where it names one.
-struct PeerAddress {
-  Gid gid{};
-  std::uint32_t netdev = 0;
-};
-
-Result<std::vector<PeerAddress>> resolve(const std::string& peer) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const int error = ::getaddrinfo(peer.c_str(), nullptr, &hints, &found);
-  if (error != 0)
-    return failure(ErrorCode::kNotFound, fmt::format("cannot resolve {}: {}", peer, ::gai_strerror(error)));
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
-  std::vector<PeerAddress> addresses;
-  for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
-    PeerAddress address;
-    if (entry->ai_family == AF_INET) {
-      sockaddr_in in{};
-      std::memcpy(&in, entry->ai_addr, sizeof in);
-      address.gid = Gid::from_ipv4(ntohl(in.sin_addr.s_addr));
-    } else if (entry->ai_family == AF_INET6) {
-      sockaddr_in6 in6{};
-      std::memcpy(&in6, entry->ai_addr, sizeof in6);
-      std::memcpy(address.gid.bytes.data(), &in6.sin6_addr, address.gid.bytes.size());
-      address.netdev = in6.sin6_scope_id;
-    } else {
-      continue;
-    }
-    addresses.push_back(address);
-  }
-  if (addresses.empty()) return failure(ErrorCode::kNotFound, fmt::format("{} has no IP address", peer));
-  return addresses;
-}
-
 std::vector<Finding> check_this_host(const rdma::HostFacts& host, const std::string& device_name) {
-  std::vector<Finding> findings = rdma::check_devices(host);
+  rdma::HostFacts asked = host;  // of the device that was named, and of no other
+  if (!device_name.empty()) {
+    std::erase_if(asked.devices, [&](const rdma::DeviceFacts& device) { return device.name != device_name; });
+  }
+  std::vector<Finding> findings = rdma::check_devices(asked);
   std::vector<std::uint32_t> interfaces_seen;
   for (const rdma::DeviceFacts& device : host.devices) {
     if (device.open_error || (!device_name.empty() && device.name != device_name)) continue;
@@ -97,8 +62,8 @@ class PeerVisit {
 
  private:
   void meet();
-  void choose_destination(const std::vector<PeerAddress>& addresses);
-  std::optional<std::size_t> first_reachable(const std::vector<PeerAddress>& addresses) const;
+  void choose_destination(const std::vector<HostAddress>& addresses);
+  std::optional<std::size_t> first_reachable(const std::vector<HostAddress>& addresses) const;
 
   const ExaminationOptions& options_;
   const rdma::HostFacts& host_;
@@ -118,7 +83,7 @@ void PeerVisit::meet() {
   }
 }
 
-std::optional<std::size_t> PeerVisit::first_reachable(const std::vector<PeerAddress>& addresses) const {
+std::optional<std::size_t> PeerVisit::first_reachable(const std::vector<HostAddress>& addresses) const {
   for (std::size_t i = 0; i < addresses.size(); ++i) {
     rdma::PathQuestion question = question_;
     question.destination = addresses[i].gid;
@@ -129,17 +94,17 @@ std::optional<std::size_t> PeerVisit::first_reachable(const std::vector<PeerAddr
 }
 
 // What the user said; else the address that was named, where it is a GID of the far port; else the best GID of that.
-void PeerVisit::choose_destination(const std::vector<PeerAddress>& addresses) {
+void PeerVisit::choose_destination(const std::vector<HostAddress>& addresses) {
   const bool infiniband = session_ && session_->hello.link_layer == "infiniband";
   question_.dlid = options_.dlid != 0 || !session_ || !infiniband ? options_.dlid : session_->hello.lid;
   if (options_.dgid) {
     question_.destination = *options_.dgid;
     return;
   }
-  std::vector<PeerAddress> candidates = addresses;
+  std::vector<HostAddress> candidates = addresses;
   if (session_) {
     const auto& gids = session_->hello.gids;
-    std::erase_if(candidates, [&](const PeerAddress& address) {
+    std::erase_if(candidates, [&](const HostAddress& address) {
       return std::find(gids.begin(), gids.end(), address.gid) == gids.end();
     });
     if (candidates.empty() && !gids.empty()) {
@@ -153,16 +118,17 @@ void PeerVisit::choose_destination(const std::vector<PeerAddress>& addresses) {
     }
   }
   if (candidates.empty()) candidates = addresses;
-  const PeerAddress& chosen = candidates[first_reachable(candidates).value_or(0)];
+  const HostAddress& chosen = candidates[first_reachable(candidates).value_or(0)];
   question_.destination = chosen.gid;
   question_.netdev = chosen.netdev;
 }
 
 std::vector<Finding> PeerVisit::run() {
-  const auto addresses = resolve(options_.peer);
+  const auto addresses = resolve_host(options_.peer, Deadline::in(kConnectPatience));
   if (!addresses) {
-    return {rdma::finding(Severity::kFailure, "peer_name", options_.peer, addresses.error().message,
-                          {"the name is not known here", "correct it, or give the address"})};
+    return {rdma::finding(
+        Severity::kFailure, "peer_name", options_.peer, addresses.error().message,
+        {"the name is not known here, or the name service does not answer", "correct it, or give the address"})};
   }
   question_ = {.peer = options_.peer,
                .device = options_.device,

@@ -54,7 +54,7 @@ class Probe {
   AhHandle handle_;
 };
 
-// False in `facts_.address_error` is an outcome; the returned error is the session's.
+// An address error is an outcome, told by `facts_.address_error`; the returned error is the session's.
 Status Probe::prepare() {
   auto endpoint = UdEndpoint::open({.device = path_.device});
   if (!endpoint) return tl::make_unexpected(endpoint.error());
@@ -80,6 +80,7 @@ Status Probe::send_series(std::size_t bytes) {
   if (!outcome) return tl::make_unexpected(outcome.error());
   const PingCounts& counts = outcome->round_trips.counts();
   facts_.series.push_back({.bytes = bytes,
+                           .planned = kDatagrams,
                            .sent = counts.sent,
                            .received = counts.received + counts.late,
                            .corrupt = counts.corrupt,

@@ -8,7 +8,7 @@ namespace verbena::host {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x565242434f554e54;  // "VRBCOUNT"
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 constexpr std::size_t kLine = 64;
 
 struct PageLayout {
@@ -28,6 +28,8 @@ struct BlockLayout {
   static constexpr std::size_t kNameBytes = kMaxBlockName + 1;
   static constexpr std::size_t kRowsAt = kNameAt + kNameBytes;
   static constexpr std::size_t kBytesAt = kRowsAt + 4;
+  static constexpr std::size_t kEndedAt = kBytesAt + 4;
+  static constexpr std::size_t kSequenceAt = kEndedAt + 4;
   static constexpr std::size_t kHeadBytes = 2 * kLine;
 };
 
@@ -96,16 +98,12 @@ tl::unexpected<Error> not_a_page(const char* what) {
   return failure(ErrorCode::kInvalidArgument, std::string("Not a counter page: ") + what + ".");
 }
 
-Result<CounterBlockReading> read_block(std::span<const std::byte> rest) {
-  if (rest.size() < BlockLayout::kHeadBytes) return not_a_page("a block is cut off");
+Result<CounterBlockReading> read_rows(std::span<const std::byte> rest, std::size_t rows) {
   CounterBlockReading block;
   auto name = get_text(rest.data() + BlockLayout::kNameAt, BlockLayout::kNameBytes);
   if (!name || name->empty()) return not_a_page("a block has no readable name");
   block.name = std::move(*name);
-  const std::size_t rows = get<std::uint32_t>(rest.data() + BlockLayout::kRowsAt);
-  const std::size_t bytes = get<std::uint32_t>(rest.data() + BlockLayout::kBytesAt);
-  if (rows > rest.size() / RowLayout::kBytes) return not_a_page("a block has more rows than the page");
-  if (bytes != block_bytes(rows) || bytes > rest.size()) return not_a_page("a block has an impossible length");
+  block.ended = load<std::uint32_t>(rest.data() + BlockLayout::kEndedAt, __ATOMIC_RELAXED) != 0;
   block.rows.reserve(rows);
   for (std::size_t i = 0; i < rows; ++i) {
     const std::byte* row = rest.data() + BlockLayout::kHeadBytes + i * RowLayout::kBytes;
@@ -118,6 +116,61 @@ Result<CounterBlockReading> read_block(std::span<const std::byte> rest) {
     block.rows.push_back({std::move(*row_name), std::move(*unit), static_cast<Side>(side), value});
   }
   return block;
+}
+
+// How many rows a block has, and so how long it is: that never changes, whatever is in it.
+Result<std::size_t> rows_of_block(std::span<const std::byte> rest) {
+  if (rest.size() < BlockLayout::kHeadBytes) return not_a_page("a block is cut off");
+  const std::size_t rows = get<std::uint32_t>(rest.data() + BlockLayout::kRowsAt);
+  const std::size_t bytes = get<std::uint32_t>(rest.data() + BlockLayout::kBytesAt);
+  if (rows > rest.size() / RowLayout::kBytes) return not_a_page("a block has more rows than the page");
+  if (bytes != block_bytes(rows) || bytes > rest.size()) return not_a_page("a block has an impossible length");
+  return rows;
+}
+
+// Nothing where it is just being given to another.
+Result<std::optional<CounterBlockReading>> read_block(std::span<const std::byte> block, std::size_t rows) {
+  constexpr int kTries = 3;
+  const std::byte* sequence = block.data() + BlockLayout::kSequenceAt;
+  for (int i = 0; i < kTries; ++i) {
+    const auto before = load<std::uint32_t>(sequence, __ATOMIC_ACQUIRE);  // pairs with take_over()
+    if (before % 2 != 0) continue;
+    auto reading = read_rows(block, rows);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (load<std::uint32_t>(sequence, __ATOMIC_RELAXED) != before) continue;
+    if (!reading) return tl::make_unexpected(reading.error());
+    return std::optional(std::move(*reading));
+  }
+  return std::optional<CounterBlockReading>();
+}
+
+void store(std::byte* at, std::uint32_t value, std::memory_order order) noexcept {
+  std::atomic_ref<std::uint32_t>(*reinterpret_cast<std::uint32_t*>(at)).store(value, order);
+}
+
+void write_block(std::byte* block, std::string_view name, std::span<const CounterRow> rows) noexcept {
+  put_text(block + BlockLayout::kNameAt, BlockLayout::kNameBytes, name);
+  put(block + BlockLayout::kRowsAt, static_cast<std::uint32_t>(rows.size()));
+  put(block + BlockLayout::kBytesAt, static_cast<std::uint32_t>(block_bytes(rows.size())));
+  std::byte* at = block + BlockLayout::kHeadBytes;
+  for (const auto& row : rows) {
+    put_text(at + RowLayout::kNameAt, RowLayout::kNameBytes, row.name);
+    put_text(at + RowLayout::kUnitAt, RowLayout::kUnitBytes, row.unit);
+    put(at + RowLayout::kSideAt, static_cast<std::uint8_t>(row.side));
+    at += RowLayout::kBytes;
+  }
+}
+
+// Of an ended block, for another.
+void take_over(std::byte* block, std::string_view name, std::span<const CounterRow> rows) noexcept {
+  const auto sequence = get<std::uint32_t>(block + BlockLayout::kSequenceAt);
+  store(block + BlockLayout::kSequenceAt, sequence + 1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);  // pairs with the fence in read_block()
+  std::memset(block + BlockLayout::kNameAt, 0, BlockLayout::kNameBytes);
+  std::memset(block + BlockLayout::kHeadBytes, 0, block_bytes(rows.size()) - BlockLayout::kHeadBytes);
+  write_block(block, name, rows);
+  store(block + BlockLayout::kEndedAt, 0, std::memory_order_relaxed);
+  store(block + BlockLayout::kSequenceAt, sequence + 2, std::memory_order_release);
 }
 
 }  // namespace
@@ -149,38 +202,54 @@ CounterPageWriter::CounterPageWriter(std::span<std::byte> memory, const CounterP
       .store(kMagic, std::memory_order_release);  // pairs with read_counter_page()
 }
 
-std::optional<CounterBlock> CounterPageWriter::find_block(std::string_view name, std::size_t rows) noexcept {
+std::byte* CounterPageWriter::find_block(std::string_view name, std::size_t rows) noexcept {
   std::byte* at = memory_.data() + PageLayout::kHeadBytes;
   for (std::uint32_t i = 0; i < blocks_; ++i) {
     const auto has_rows = get<std::uint32_t>(at + BlockLayout::kRowsAt);
     const auto* text = reinterpret_cast<const char*>(at + BlockLayout::kNameAt);
-    if (has_rows == rows && name == text) return CounterBlock(values_of(at, rows));
+    if (has_rows == rows && name == text) return at;
     at += get<std::uint32_t>(at + BlockLayout::kBytesAt);
   }
-  return std::nullopt;
+  return nullptr;
+}
+
+std::byte* CounterPageWriter::find_ended(std::size_t rows) noexcept {
+  std::byte* at = memory_.data() + PageLayout::kHeadBytes;
+  for (std::uint32_t i = 0; i < blocks_; ++i) {
+    const bool ended = get<std::uint32_t>(at + BlockLayout::kEndedAt) != 0;
+    if (ended && get<std::uint32_t>(at + BlockLayout::kRowsAt) == rows) return at;
+    at += get<std::uint32_t>(at + BlockLayout::kBytesAt);
+  }
+  return nullptr;
+}
+
+void CounterPageWriter::end_block(const CounterBlock& block) noexcept {
+  std::byte* at = memory_.data() + PageLayout::kHeadBytes;
+  for (std::uint32_t i = 0; i < blocks_; ++i) {
+    const std::span<std::uint64_t> values = values_of(at, get<std::uint32_t>(at + BlockLayout::kRowsAt));
+    if (values.data() == block.values_.data()) store(at + BlockLayout::kEndedAt, 1, std::memory_order_relaxed);
+    at += get<std::uint32_t>(at + BlockLayout::kBytesAt);
+  }
 }
 
 Result<CounterBlock> CounterPageWriter::add_block(std::string_view name, std::span<const CounterRow> rows) {
   if (name.empty() || name.size() > kMaxBlockName) {
     return failure(ErrorCode::kInvalidArgument, "The name of a block of counters has 1 to 63 characters.");
   }
-  if (const auto found = find_block(name, rows.size())) return *found;
+  std::byte* found = find_block(name, rows.size());
+  const bool goes_on = found != nullptr && get<std::uint32_t>(found + BlockLayout::kEndedAt) == 0;
+  if (found == nullptr) found = find_ended(rows.size());
+  if (found != nullptr) {
+    if (!goes_on) take_over(found, name, rows);
+    return CounterBlock(values_of(found, rows.size()));
+  }
   const std::size_t bytes = block_bytes(rows.size());
   if (bytes > memory_.size() - used_) {
     return failure(ErrorCode::kExhausted, "The counter page has no room for the counters of " + std::string(name) +
                                               ". They are not visible from outside.");
   }
   std::byte* block = memory_.data() + used_;
-  put_text(block + BlockLayout::kNameAt, BlockLayout::kNameBytes, name);
-  put(block + BlockLayout::kRowsAt, static_cast<std::uint32_t>(rows.size()));
-  put(block + BlockLayout::kBytesAt, static_cast<std::uint32_t>(bytes));
-  std::byte* at = block + BlockLayout::kHeadBytes;
-  for (const auto& row : rows) {
-    put_text(at + RowLayout::kNameAt, RowLayout::kNameBytes, row.name);
-    put_text(at + RowLayout::kUnitAt, RowLayout::kUnitBytes, row.unit);
-    put(at + RowLayout::kSideAt, static_cast<std::uint8_t>(row.side));
-    at += RowLayout::kBytes;
-  }
+  write_block(block, name, rows);
   used_ += bytes;
   ++blocks_;
   std::atomic_ref<std::uint32_t>(*reinterpret_cast<std::uint32_t*>(memory_.data() + PageLayout::kBlocksAt))
@@ -203,10 +272,12 @@ Result<CounterPageReading> read_counter_page(std::span<const std::byte> memory) 
   const auto blocks = load<std::uint32_t>(page + PageLayout::kBlocksAt, __ATOMIC_ACQUIRE);
   auto rest = memory.subspan(PageLayout::kHeadBytes);
   for (std::uint32_t i = 0; i < blocks; ++i) {
-    auto block = read_block(rest);
+    const auto rows = rows_of_block(rest);
+    if (!rows) return tl::make_unexpected(rows.error());
+    auto block = read_block(rest, *rows);
     if (!block) return tl::make_unexpected(block.error());
-    rest = rest.subspan(block_bytes(block->rows.size()));
-    reading.blocks.push_back(std::move(*block));
+    if (*block) reading.blocks.push_back(std::move(**block));
+    rest = rest.subspan(block_bytes(*rows));
   }
   return reading;
 }

@@ -5,12 +5,14 @@
 //             process name 64
 //   then, `blocks` times:
 //     block   name 64
-//             rows 4 | bytes of the whole block 4 | zero to 64
+//             rows 4 | bytes of the whole block 4 | ended 4 | sequence 4 | zero to 64
 //     row     name 48 | unit 15 | side 1                     `rows` times
 //     value   8 bytes, host order                            `rows` times, then zero to 64
 //
-// Strings are padded with NUL and always end with one. Blocks are only ever added: the block is written first, then
-// `blocks` is stored with release. Values are relaxed atomics: each is exact, together they are no snapshot.
+// Strings are padded with NUL and always end with one. A block is written first, then `blocks` is stored with release.
+// A block whose `ended` is 1 counts no more: its last values stay until another of as many rows takes its place, during
+// which `sequence` is odd; who reads it reads `sequence` before and after. Values are relaxed atomics: each is exact,
+// together they are no snapshot.
 #pragma once
 
 #include <cstddef>
@@ -47,6 +49,8 @@ class CounterBlock {
   std::uint64_t value(std::size_t row) const noexcept;
 
  private:
+  friend class CounterPageWriter;
+
   std::span<std::uint64_t> values_;
 };
 
@@ -66,9 +70,12 @@ class CounterPageWriter {
   // stands: a device that is closed and opened again goes on counting. kExhausted where the page is full,
   // kInvalidArgument for a name that is empty or too long.
   Result<CounterBlock> add_block(std::string_view name, std::span<const CounterRow> rows);
+  // What it counted has ended. From then on it may be given to another: the block is not to be used any more.
+  void end_block(const CounterBlock& block) noexcept;
 
  private:
-  std::optional<CounterBlock> find_block(std::string_view name, std::size_t rows) noexcept;
+  std::byte* find_block(std::string_view name, std::size_t rows) noexcept;
+  std::byte* find_ended(std::size_t rows) noexcept;
 
   std::span<std::byte> memory_;
   std::size_t used_ = 0;
@@ -85,6 +92,7 @@ struct CounterReading {
 struct CounterBlockReading {
   std::string name;
   std::vector<CounterReading> rows;
+  bool ended = false;  // these are its last values
 };
 
 struct CounterPageReading {

@@ -69,6 +69,39 @@ TEST(CounterPage, GivesTheSameBlockForTheSameName) {
   EXPECT_EQ(reading->blocks[1].rows[1].value, 10U);
 }
 
+TEST(CounterPage, KeepsTheLastValuesOfAnEndedBlockUntilAnotherTakesItsPlace) {
+  Page page;
+  CounterPageWriter writer(page.bytes(), kOwner);
+  const CounterBlock block = *writer.add_block("old", kDropRows);
+  writer.add_block("other", kDropRows)->add(1, 3);
+  writer.end_block(block);
+  CounterBlock late = block;
+  late.add(1, 9);
+  auto reading = read_counter_page(page.bytes());
+  ASSERT_TRUE(reading);
+  EXPECT_TRUE(reading->blocks[0].ended);
+  EXPECT_EQ(reading->blocks[0].rows[1].value, 9U);
+  EXPECT_FALSE(reading->blocks[1].ended);
+  ASSERT_TRUE(writer.add_block("new", kDropRows));
+  reading = read_counter_page(page.bytes());
+  ASSERT_TRUE(reading);
+  ASSERT_EQ(reading->blocks.size(), 2U);
+  EXPECT_EQ(reading->blocks[0].name, "new");
+  EXPECT_FALSE(reading->blocks[0].ended);
+  EXPECT_EQ(reading->blocks[0].rows[1].value, 0U);
+  EXPECT_EQ(reading->blocks[1].rows[1].value, 3U);
+}
+
+TEST(CounterPage, IsNeverFullOfWhatHasEnded) {
+  Page page(16384);
+  CounterPageWriter writer(page.bytes(), kOwner);
+  for (int i = 0; i < 1000; ++i) {
+    const auto block = writer.add_block("directory " + std::to_string(i), kDropRows);
+    ASSERT_TRUE(block) << i;
+    writer.end_block(*block);
+  }
+}
+
 TEST(CounterPage, SaysWhenItIsFullAndStaysReadable) {
   Page page(4096);
   CounterPageWriter writer(page.bytes(), kOwner);

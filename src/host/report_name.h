@@ -1,7 +1,6 @@
 // Where a process tells about its address-handle directories: the abstract Unix socket (SOCK_SEQPACKET)
 //
-//     "\0verbena/1/directories/<pid>/<n>"     pid as the process sees it itself, n from 0: a container may have the
-//     same
+//     "\0verbena/1/directories/<pid>/<n>"     pid as the process sees it itself; n from 0, for containers with the same
 //
 // One request a packet, one byte; the answers come in the order of the requests:
 //

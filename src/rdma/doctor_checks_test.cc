@@ -306,6 +306,15 @@ TEST(DoctorCases, ADataPathThatIsDeadAfterAGoodHandshakeIsAFailure) {  // nccl 4
   EXPECT_THAT(find(findings, "probe").cause, HasSubstr("4791"));
 }
 
+TEST(DoctorProbe, WhatWasNotSentIsNotGood) {
+  const auto severity_of = [](const ProbeSeries& series) {
+    return find(check_probe({.series = {series}}, {}), "probe").severity;
+  };
+  EXPECT_EQ(severity_of({.bytes = 64, .planned = 20}), Severity::kFailure);
+  EXPECT_EQ(severity_of({.bytes = 64, .planned = 20, .sent = 5, .received = 5}), Severity::kNote);
+  EXPECT_EQ(severity_of({.bytes = 64, .planned = 20, .sent = 20, .received = 20}), Severity::kGood);
+}
+
 TEST(DoctorCases, APortThatIsDownIsAFailureUnlessAnotherIsUp) {  // Mooncake 3596
   World world;
   world.port().view.active = false;

@@ -171,6 +171,7 @@ struct FarPort {
 // Datagrams of one size, there and back.
 struct ProbeSeries {
   std::size_t bytes = 0;
+  std::uint64_t planned = 0;  // 0: not said
   std::uint64_t sent = 0;
   std::uint64_t received = 0;
   std::uint64_t corrupt = 0;

@@ -346,11 +346,13 @@ std::vector<Finding> check_static_rate(const HostFacts& host, const PathFacts& p
   const std::string seen = fmt::format(
       "{:g} Gbit/s; this port {:g}{}", static_cast<double>(rate) / 1000, static_cast<double>(port->rate_mbps) / 1000,
       far == 0 ? "" : fmt::format(", the peer's {:g}", static_cast<double>(far) / 1000));
-  if (slowest != 0 && rate > slowest) {
+  const Severity severity =
+      advise_rate(static_cast<ibv_rate>(path.static_rate), {.bits_per_second = slowest * 1'000'000}).severity;
+  if (severity == Severity::kWarning) {
     return {finding(Severity::kWarning, "static_rate", path.peer, seen,
                     {"faster than the slower end: what it cannot take is lost", "use 0, or the slower end's speed"})};
   }
-  if (slowest != 0 && rate * 4 <= slowest) {
+  if (severity == Severity::kNote) {
     return {finding(Severity::kNote, "static_rate", path.peer, seen,
                     {"far below what both ends can do", "use 0, or the slower end's speed"})};
   }

@@ -45,6 +45,16 @@ Finding judge(const ProbeFacts& probe, const ProbeSeries& series, const PathFact
                    {"something on the way changes the payload, or a buffer is used while it is being filled",
                     "capture at both ends (--pcap) and compare"});
   }
+  if (series.sent == 0) {
+    return finding(
+        Severity::kFailure, "probe", path.peer, seen,
+        {"nothing was sent, so nothing shows that data moves: the probe was interrupted, or no send completed",
+         "run it again; verbena drops says what went wrong here"});
+  }
+  if (series.received == series.sent && series.sent < series.planned) {
+    return finding(Severity::kNote, "probe", path.peer, seen,
+                   {fmt::format("interrupted: {} were to be sent", series.planned), "run it again, to the end"});
+  }
   if (series.received == series.sent) return good("probe", path.peer, seen);
   if (series.received == 0) {
     if (!smaller_passed) return finding(Severity::kFailure, "probe", path.peer, seen, advice_for_silence(path));

@@ -93,7 +93,8 @@ Result<PortChoice> choose_port(const Destination& destination, const RouteLookup
       reasons += fmt::format("; {}: {}", name, device.error().message);
       continue;
     }
-    for (std::uint8_t port = 1; port <= device->phys_port_cnt; ++port) {
+    for (unsigned number = 1; number <= device->phys_port_cnt; ++number) {  // up to 255: wider than a port
+      const auto port = static_cast<std::uint8_t>(number);
       if (destination.port != 0 && destination.port != port) continue;
       Result<Way> choice = try_port(*context, port, destination, routes);
       if (choice && is_on_route(*choice, route)) return by_way(std::move(*context), std::move(*choice));

@@ -1,5 +1,8 @@
 #include "transport/shm/doorway.h"
 
+#include <cerrno>
+
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "host/slot_name.h"
@@ -14,6 +17,7 @@ Doorway::~Doorway() {
 
 Result<Slot> Doorway::claim(std::uint32_t offset) {
   const std::lock_guard lock(mutex_);
+  if (listeners_.empty()) spare_ = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC), forks_);
   for (unsigned attempt = 0; attempt < host::kSlotCount; ++attempt) {
     const Slot slot = host::slot_to_try(offset, attempt);
     auto listener = listen_on_slot(slot, forks_);
@@ -49,6 +53,15 @@ void Doorway::on_listener(std::uint64_t id) noexcept {
     if (!watch_socket(epoll_, socket->get(), {WatchKind::kConnection, ++last_id_})) continue;
     connections_.emplace(last_id_, Connection{std::move(*socket), nullptr});
   }
+  if (errno == EMFILE || errno == ENFILE) turn_away(fd);
+}
+
+// Who waits in the line of the listener would wake the thread for ever: it is turned away, and may come again.
+void Doorway::turn_away(int listener) noexcept {
+  spare_ = Fd();
+  while (accept_connection(listener, forks_)) {
+  }
+  spare_ = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC), forks_);
 }
 
 void Doorway::on_connection(std::uint64_t id) noexcept {

@@ -53,6 +53,7 @@ class Doorway {
   };
 
   int listener(std::uint64_t id) noexcept;
+  void turn_away(int listener) noexcept;
   bool admit(Connection& connection, ReceivedHello received);
   bool answer(const Connection& connection) const;
   void close(std::uint64_t id);
@@ -64,6 +65,7 @@ class Doorway {
   int counter_fd_ = -1;
   std::size_t counter_bytes_ = 0;
   std::uint64_t last_id_ = 0;
+  Fd spare_;  // given up for a moment where no descriptor is left for who connects
   std::unordered_map<std::uint64_t, Connection> connections_;
 
   std::mutex mutex_;  // guards listeners_ and arrivals_

@@ -1,0 +1,72 @@
+#include "ah/work_pool.h"
+
+#include <chrono>
+#include <latch>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace verbena::ah {
+namespace {
+
+// One thread, held until everything is queued: the order is then the pool's choice.
+std::string order_of(const std::vector<std::pair<Lane, char>>& queued) {
+  WorkPool pool(1);
+  std::latch begun(1);
+  std::latch go(1);
+  std::latch done(static_cast<std::ptrdiff_t>(queued.size()));
+  std::string order;
+  pool.submit(Lane::kFirst, [&] {
+    begun.count_down();
+    go.wait();
+  });
+  begun.wait();
+  for (const auto& [lane, name] : queued) {
+    pool.submit(lane, [&, letter = name] {
+      order += letter;
+      done.count_down();
+    });
+  }
+  go.count_down();
+  done.wait();
+  return order;
+}
+
+TEST(WorkPool, TakesTheUrgentBeforeAll) {
+  EXPECT_EQ(order_of({{Lane::kFirst, 'a'}, {Lane::kLater, 'l'}, {Lane::kUrgent, 'u'}}), "ual");
+}
+
+TEST(WorkPool, ReplacementsAndCreationsTakeTurns) {
+  EXPECT_EQ(order_of({{Lane::kFirst, 'a'}, {Lane::kFirst, 'b'}, {Lane::kReplace, 'r'}, {Lane::kReplace, 's'}}), "rasb");
+}
+
+TEST(WorkPool, WhatFailedBeforeComesLast) {
+  EXPECT_EQ(order_of({{Lane::kLater, 'l'}, {Lane::kFirst, 'a'}, {Lane::kReplace, 'r'}, {Lane::kFirst, 'b'}}), "rabl");
+}
+
+TEST(WorkPool, WhatIsNotDueHoldsNoThread) {
+  WorkPool pool(1);
+  std::mutex mutex;
+  std::string order;
+  std::latch done(2);
+  const auto note = [&](char letter) {
+    return [&, letter] {
+      const std::lock_guard lock(mutex);
+      order += letter;
+      done.count_down();
+    };
+  };
+  const auto due = Deadline::Clock::now() + std::chrono::milliseconds(200);
+  pool.submit_at(due, Lane::kUrgent, note('d'));
+  pool.submit_at(due + std::chrono::hours(1), Lane::kUrgent, note('x'));
+  pool.submit(Lane::kLater, note('a'));
+  done.wait();
+  EXPECT_GE(Deadline::Clock::now(), due);
+  EXPECT_EQ(order, "ad");
+}
+
+}  // namespace
+}  // namespace verbena::ah
