@@ -228,7 +228,7 @@ std::size_t Core::ask_siblings(Shortage shortage, std::size_t most) {
     const Lock lock(mutex_);
     note_activity(now_ns());
     if (const std::vector<Entry*> own = idle_entries(kNever); !own.empty())
-      call.idle_since = own.front()->active_ns - 1;
+      call.idle_since = own.front()->active_ns() - 1;
   }
   return arbiter_->make_siblings_give(*account_, this, call);
 }
@@ -290,7 +290,8 @@ std::size_t Core::sweep() {
   }
   const bool graced = std::all_of(retired.begin(), retired.end(), [](const Entry* entry) { return entry->graced; });
   if (!graced || !forgotten.empty() || !arrays.empty()) grace();
-  const auto charged = std::count_if(forgotten.begin(), forgotten.end(), [](const Binding* one) { return one->charged; });
+  const auto charged =
+      std::count_if(forgotten.begin(), forgotten.end(), [](const Binding* one) { return one->charged; });
   account_->release_memory(static_cast<std::size_t>(charged) * kDestinationBytes);
   std::vector<Entry*> destroyed;
   std::vector<Entry*> kept;

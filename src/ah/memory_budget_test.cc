@@ -10,12 +10,14 @@
 namespace verbena::fake {
 namespace {
 
-constexpr std::size_t kThin = 20'000;
+constexpr std::size_t kThin = 12'000;
 constexpr std::uint32_t kMany = 100;  // more than fit
 
 class MemoryBudget : public AhWorld {
  protected:
-  MemoryBudget() : tenant(std::move(*Tenant::create(context, {.name = "thin", .max_memory = kThin}))) { first = make(1); }
+  MemoryBudget() : tenant(std::move(*Tenant::create(context, {.name = "thin", .max_memory = kThin}))) {
+    first = make(1);
+  }
 
   AhDirectory make(std::uint8_t port, AhDirectoryOptions with = options()) {
     with.max_entries = 64;
@@ -81,7 +83,7 @@ TEST_F(MemoryBudget, WhatIsAllHeldIsRefusedInTrueWordsAndServesAgain) {
   ASSERT_FALSE(last);
   EXPECT_EQ(last.error().code, ErrorCode::kExhausted);
   EXPECT_THAT(last.error().message, ::testing::HasSubstr("in the memory of the tenant thin"));
-  EXPECT_THAT(last.error().message, ::testing::HasSubstr("max_memory (now 20000 bytes)"));
+  EXPECT_THAT(last.error().message, ::testing::HasSubstr("max_memory (now 12000 bytes)"));
   EXPECT_EQ(first.stats().refused, 1U);
   // Those who are refused leave nothing behind that counts.
   const std::size_t used = tenant.usage().memory;

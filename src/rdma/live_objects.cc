@@ -77,11 +77,6 @@ void detail::note_new_domain(const ibv_pd* domain) noexcept {
   }
 }
 
-void detail::note_new_domain(const ibv_pd* domain) noexcept {
-  const std::lock_guard lock(registry().mutex);
-  std::erase_if(registry().records, [domain](const auto& one) { return one.second.domain == domain; });
-}
-
 void detail::note_gone(const void* object) noexcept {
   const std::lock_guard lock(registry().mutex);
   registry().records.erase(object);
