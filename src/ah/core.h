@@ -224,7 +224,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void retire(Entry& entry, const DestinationKey& key);
   void destroy(Entry& entry);     // Requires: mutex_, nothing points to it and it is off the device
   void forget(Binding& binding);  // Requires: mutex_, unheld, unlinked
-  std::size_t trim_negative();                 // Requires: mutex_; how many
+  std::size_t trim_negative();    // Requires: mutex_; how many
   enum class Shortage {
     kSlot,    // max_entries of this directory
     kMemory,  // of the account
@@ -238,7 +238,7 @@ class Core : public std::enable_shared_from_this<Core> {
   bool make_room(const std::function<bool()>& enough, Binding& for_whom, const Shortage& shortage, Deadline deadline);
   std::size_t ask_for_room(Shortage shortage, std::size_t most);
   std::size_t ask_siblings(Shortage shortage, std::size_t most);
-  void give_up_stale(Binding& binding);  // Requires: mutex_
+  void give_up_stale(Binding& binding);               // Requires: mutex_
   bool may_create(const Binding& binding, Try& how);  // Requires: mutex_
   void park(Binding& binding, Try how);               // Requires: mutex_
   void queue_parked(std::int64_t wait_ns);            // Requires: mutex_
