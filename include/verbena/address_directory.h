@@ -20,7 +20,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <source_location>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,12 +30,14 @@
 #include "verbena/ah_handle.h"
 #include "verbena/ah_report.h"
 #include "verbena/ah_sender.h"
+#include "verbena/call_site.h"
 #include "verbena/deadline.h"
 #include "verbena/destination.h"
 #include "verbena/export.h"
 #include "verbena/neighbour.h"
 #include "verbena/network_change.h"
 #include "verbena/protection_domain.h"
+#include "verbena/rate.h"
 #include "verbena/result.h"
 #include "verbena/route.h"
 
@@ -101,16 +102,15 @@ class VERBENA_API AhDirectory {
   // kInvalidArgument, kUnreachable, kNotFound, kTimedOut, kExhausted, kPermission, kUnavailable (closed, or the port or
   // its GIDs are gone). After a failure the same answer comes at once until the back-off is over.
   // `place`, here and below: what leaks() and the report at the end name for the handle, its copies and its ticket's.
-  Result<AhHandle> acquire(const Destination& destination, Deadline deadline,
-                           std::source_location place = std::source_location::current());
-  AhTicket acquire_async(const Destination& destination, std::source_location place = std::source_location::current());
+  Result<AhHandle> acquire(const Destination& destination, Deadline deadline, CallSite place = CallSite::current());
+  AhTicket acquire_async(const Destination& destination, CallSite place = CallSite::current());
   // Asks for all of them; returns how many were not ready and are now on their way.
   std::size_t prewarm(std::span<const Destination> destinations);
   // What is ready now, without asking for it; empty where not. Takes a lock: senders use AhSender::next().
-  AhHandle find(const Destination& destination, std::source_location place = std::source_location::current());
+  AhHandle find(const Destination& destination, CallSite place = CallSite::current());
 
   // One for each queue pair of the directory's domain and port.
-  Result<AhSender> make_sender(std::source_location place = std::source_location::current());
+  Result<AhSender> make_sender(CallSite place = CallSite::current());
 
   // The sender of a received datagram, as a destination of this directory: source is the address it was sent to, the
   // hop limit is by policy. `grh` is what stands in front of the payload. The first call after an event reads the
@@ -119,6 +119,10 @@ class VERBENA_API AhDirectory {
 
   // kUnavailable where the destination has no address now.
   Result<EffectiveAddress> effective(const AhHandle& handle) const;
+  // The destination with the static rate that keeps this port from flooding a slower one at the far end, where it names
+  // no rate of its own. `far` as the peer tells it; 0: not known, and the rate stays the port's. A call into the
+  // device.
+  Destination paced(Destination destination, PortSpeed far) const;
   AhStats stats() const;
   std::vector<AhRow> rows() const;
   // Handles and leases held at least that long, by destination and place, the longest held first. Times are right to

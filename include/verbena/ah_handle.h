@@ -3,10 +3,10 @@
 
 #include <functional>
 #include <memory>
-#include <source_location>
 
 #include <infiniband/verbs.h>
 
+#include "verbena/call_site.h"
 #include "verbena/deadline.h"
 #include "verbena/destination.h"
 #include "verbena/export.h"
@@ -44,7 +44,7 @@ class VERBENA_API AhHandle {
   Destination destination() const noexcept;
   // The current address itself, for code that posts without an AhSender. kUnavailable where there is none now.
   // `place` is what a report names while it is held (AhDirectory::leaks).
-  Result<AhLease> lease(std::source_location place = std::source_location::current()) const;
+  Result<AhLease> lease(CallSite place = CallSite::current()) const;
   friend bool operator==(const AhHandle& a, const AhHandle& b) noexcept { return a.binding_ == b.binding_; }
 
  private:
@@ -108,11 +108,11 @@ class VERBENA_API AhTicket {
  private:
   friend class ah::Core;
   friend class AhDirectory;
-  AhTicket(std::shared_ptr<ah::Core> core, std::shared_ptr<ah::Attempt> attempt, std::source_location place);
+  AhTicket(std::shared_ptr<ah::Core> core, std::shared_ptr<ah::Attempt> attempt, CallSite place);
 
   std::shared_ptr<ah::Core> core_;
   std::shared_ptr<ah::Attempt> attempt_;  // lies in core_: goes first
-  std::source_location place_;            // of who asked: its handles have it
+  CallSite place_;                        // of who asked: its handles have it
 };
 
 }  // namespace verbena

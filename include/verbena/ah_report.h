@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <source_location>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,10 +12,12 @@
 #include <infiniband/verbs.h>
 
 #include "verbena/ah_event.h"
+#include "verbena/call_site.h"
 #include "verbena/destination.h"
 #include "verbena/export.h"
 #include "verbena/gid_table.h"
 #include "verbena/neighbour.h"
+#include "verbena/rate.h"
 
 namespace verbena {
 
@@ -28,6 +29,7 @@ struct EffectiveAddress {
   std::string explanation;   // why this source
   std::chrono::nanoseconds age{};
   std::uint64_t generation = 0;  // how often this destination's address handle was replaced
+  RateAdvice rate;               // its static rate against the speed of the port
 };
 
 enum class AhState : std::uint8_t {
@@ -52,7 +54,7 @@ struct AhRow {
   std::uint32_t failures = 0;       // in a row
   std::string last_error;           // empty where there was none
   std::chrono::nanoseconds held{};  // how long the oldest of its handles and leases is held
-  std::source_location held_at;     // the call that took it; line 0 where nothing is held
+  CallSite held_at;                 // the call that took it; line 0 where nothing is held
   Gid next_hop;                     // the gateway, or the destination itself; zero: none was needed
   std::optional<MacAddress> mac;    // of the next hop, as the device was told; empty: unknown
   AhCause cause = AhCause::kNone;   // of the last doubt about its address
@@ -62,7 +64,7 @@ struct AhRow {
 // about a second.
 struct AhHolding {
   Destination destination;
-  std::source_location place;       // the call that took them; a copy of a handle has the place of the original
+  CallSite place;                   // the call that took them; a copy of a handle has the place of the original
   std::chrono::nanoseconds held{};  // how long the first of them is held
   std::uint64_t count = 0;
   bool lease = false;
@@ -76,7 +78,7 @@ struct AhSenderRest {
   std::uint64_t completed = 0;
   std::uint64_t position = 0;
   std::vector<Destination> destinations;  // whose addresses these may name
-  std::source_location place;             // the call of make_sender()
+  CallSite place;                         // the call of make_sender()
   std::uint64_t outstanding() const noexcept { return position > completed ? position - completed : 0; }
   bool empty() const noexcept { return outstanding() == 0; }
 };
@@ -97,6 +99,7 @@ struct AhStats {
   std::uint64_t in_flight = 0;   // work requests that took an address and have not completed
   std::uint64_t handles = 0;     // counted handles held
   std::uint64_t leases = 0;
+  std::uint64_t oldest_ms = 0;      // age of the oldest address handle on the device
   std::uint64_t hits = 0;           // addresses taken by senders, and acquisitions answered at once
   std::uint64_t misses = 0;         // look-ups by senders that found nothing ready, and acquisitions that had to wait
   std::uint64_t negative_hits = 0;  // answered from the memory of a failure

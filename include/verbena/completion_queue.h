@@ -3,11 +3,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <source_location>
 #include <span>
 
 #include <infiniband/verbs.h>
 
+#include "verbena/call_site.h"
 #include "verbena/deadline.h"
 #include "verbena/device.h"
 
@@ -37,10 +37,9 @@ class VERBENA_API CompletionQueue : public VerbsOwner<ibv_cq> {
  public:
   CompletionQueue() = default;
   // Without events: poll() only.
-  static Result<CompletionQueue> create(const Context& context, int depth,
-                                        std::source_location place = std::source_location::current());
+  static Result<CompletionQueue> create(const Context& context, int depth, CallSite place = CallSite::current());
   static Result<CompletionQueue> create(const Context& context, int depth, const CompletionChannel& channel,
-                                        std::source_location place = std::source_location::current());
+                                        CallSite place = CallSite::current());
 
   // How many completions were put at the front of `out`; 0 where there is none now.
   Result<std::size_t> poll(std::span<ibv_wc> out) noexcept;

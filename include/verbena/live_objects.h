@@ -1,19 +1,19 @@
 // The verbs objects that this process made through Verbena and has not released, each with the place that made it.
 #pragma once
 
-#include <source_location>
 #include <string>
 #include <vector>
 
 #include <infiniband/verbs.h>
 
+#include "verbena/call_site.h"
 #include "verbena/export.h"
 
 namespace verbena {
 
 struct LiveObject {
-  std::string what;            // "queue pair 0x11"
-  std::source_location place;  // the call that made it
+  std::string what;  // "queue pair 0x11"
+  CallSite place;    // the call that made it
 };
 
 // Those of a protection domain: memory regions and queue pairs, the completion queues that its queue pairs use, or that
@@ -28,8 +28,7 @@ VERBENA_API std::string in_words(const LiveObject& object);
 namespace detail {
 
 // `object` is the owner of the verbs object, as keeper() gives it. Of `domain` where it is not null.
-VERBENA_API void note_alive(const void* object, std::string what, const std::source_location& place,
-                            const ibv_pd* domain);
+VERBENA_API void note_alive(const void* object, std::string what, const CallSite& place, const ibv_pd* domain);
 // `user`, while it is listed, uses `object`, which is of no domain.
 VERBENA_API void note_uses(const void* user, const void* object);
 // A new domain: what an earlier one at this address has left is none of its own.

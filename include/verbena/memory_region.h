@@ -4,11 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <source_location>
 #include <span>
 
 #include <infiniband/verbs.h>
 
+#include "verbena/call_site.h"
 #include "verbena/protection_domain.h"
 
 namespace verbena {
@@ -21,8 +21,7 @@ class VERBENA_API MemoryRegion : public VerbsOwner<ibv_mr> {
   MemoryRegion() = default;
   // `access` as IBV_ACCESS_*.
   static Result<MemoryRegion> create(const ProtectionDomain& domain, std::span<std::byte> memory,
-                                     int access = IBV_ACCESS_LOCAL_WRITE,
-                                     std::source_location place = std::source_location::current());
+                                     int access = IBV_ACCESS_LOCAL_WRITE, CallSite place = CallSite::current());
   std::uint32_t lkey() const noexcept { return get()->lkey; }
   std::uint32_t rkey() const noexcept { return get()->rkey; }
 
@@ -42,7 +41,7 @@ class VERBENA_API DatagramBuffers {
 
   DatagramBuffers() = default;
   static Result<DatagramBuffers> create(const ProtectionDomain& domain, std::size_t slots, std::size_t payload_bytes,
-                                        std::source_location place = std::source_location::current());
+                                        CallSite place = CallSite::current());
 
   std::size_t size() const noexcept { return slots_; }
   std::size_t payload_capacity() const noexcept { return payload_bytes_; }

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <source_location>
 
 #include <infiniband/verbs.h>
 
+#include "verbena/call_site.h"
 #include "verbena/completion_queue.h"
 #include "verbena/memory_region.h"
 #include "verbena/protection_domain.h"
@@ -42,7 +42,7 @@ class VERBENA_API QueuePair : public VerbsOwner<ibv_qp> {
   // Created and brought to RTS.
   static Result<QueuePair> create_ud(const ProtectionDomain& domain, const CompletionQueue& send_queue,
                                      const CompletionQueue& receive_queue, const UdOptions& options = {},
-                                     std::source_location place = std::source_location::current());
+                                     CallSite place = CallSite::current());
 
   std::uint32_t number() const noexcept { return get() != nullptr ? get()->qp_num : 0; }
   std::uint32_t max_inline() const noexcept { return max_inline_; }

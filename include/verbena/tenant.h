@@ -11,11 +11,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <source_location>
 #include <string>
 #include <vector>
 
 #include "verbena/address_directory.h"
+#include "verbena/call_site.h"
 #include "verbena/deadline.h"
 #include "verbena/device.h"
 #include "verbena/export.h"
@@ -60,8 +60,7 @@ struct TenantRelease {
 class VERBENA_API Tenant {
  public:
   // kInvalidArgument for options that make no sense, with the value and what to use.
-  static Result<Tenant> create(const Context& context, TenantOptions options,
-                               std::source_location place = std::source_location::current());
+  static Result<Tenant> create(const Context& context, TenantOptions options, CallSite place = CallSite::current());
 
   Tenant() = default;
   Tenant(Tenant&&) noexcept = default;

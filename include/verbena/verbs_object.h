@@ -58,9 +58,7 @@ class VerbsObject {
   }
 
   // Lists it in live_objects() until it is released.
-  void note_alive(const std::source_location& place, const ibv_pd* domain) const {
-    detail::note_alive(this, what_, place, domain);
-  }
+  void note_alive(const CallSite& place, const ibv_pd* domain) const { detail::note_alive(this, what_, place, domain); }
 
  private:
   Raw* raw_;

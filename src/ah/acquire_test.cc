@@ -392,7 +392,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Refusal{"HopLimit", [](Destination& d) { d.hop_limit = 0; }, "hop limit 0"},
                       Refusal{"ServiceLevel", [](Destination& d) { d.service_level = 16; }, "service level 16"},
                       Refusal{"PathBits", [](Destination& d) { d.source_path_bits = 128; }, "source path bits 128"},
-                      Refusal{"StaticRate", [](Destination& d) { d.static_rate = 1; }, "static rate 1"}),
+                      Refusal{"StaticRate", [](Destination& d) { d.static_rate = 1; }, "static rate 1"},
+                      Refusal{"StaticRateAboveAll", [](Destination& d) { d.static_rate = 25; }, "static rate 25"}),
     [](const auto& tested) { return tested.param.name; });
 
 TEST_F(Acquire, NoRouteIsUnreachableInWords) {
@@ -405,6 +406,41 @@ TEST_F(Acquire, NoRouteIsUnreachableInWords) {
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, ErrorCode::kUnreachable);
   EXPECT_EQ(attempts(), 0U);
+}
+
+TEST_F(Acquire, ARateIsDerivedFromThePathAndJudgedAgainstThePort) {
+  Port port;
+  port.gids = {{ipv4(1), IBV_GID_TYPE_ROCE_V2, kNetdev}};
+  port.active_width = 2;   // 4x
+  port.active_speed = 32;  // EDR: 100 Gbit/s in all
+  set_port("fake0", 1, port);
+  AhDirectory directory = make_directory();
+  constexpr std::uint64_t kGiga = 1'000'000'000;
+  EXPECT_EQ(directory.paced(to(2), {.bits_per_second = 25 * kGiga}).static_rate, IBV_RATE_25_GBPS);
+  EXPECT_EQ(directory.paced(to(2), {.bits_per_second = 200 * kGiga}).static_rate, IBV_RATE_MAX);
+  EXPECT_EQ(directory.paced(to(2), {}).static_rate, IBV_RATE_MAX);
+  Destination own = to(2);
+  own.static_rate = IBV_RATE_10_GBPS;
+  EXPECT_EQ(directory.paced(own, {.bits_per_second = 25 * kGiga}), own) << "it names a rate";
+
+  const auto judged = [&](ibv_rate rate) {
+    Destination destination = to(2);
+    destination.static_rate = static_cast<std::uint8_t>(rate);
+    return directory.effective(*directory.acquire(destination, soon()))->rate;
+  };
+  EXPECT_EQ(judged(IBV_RATE_MAX).severity, Severity::kGood);
+  EXPECT_EQ(judged(IBV_RATE_50_GBPS).severity, Severity::kGood);
+  EXPECT_EQ(judged(IBV_RATE_10_GBPS).severity, Severity::kNote) << "most of the port stays unused";
+  const RateAdvice above = judged(IBV_RATE_200_GBPS);
+  EXPECT_EQ(above.severity, Severity::kWarning);
+  EXPECT_NE(above.text.find("200 Gbit/s"), std::string::npos) << above.text;
+}
+
+TEST_F(Acquire, TheOldestAddressIsTold) {
+  AhDirectory directory = make_directory();
+  EXPECT_EQ(directory.stats().oldest_ms, 0U);
+  const AhHandle handle = *directory.acquire(to(2), soon());
+  EXPECT_TRUE(eventually([&] { return directory.stats().oldest_ms >= 2; }));
 }
 
 TEST_F(Acquire, InfiniBandAddressesByLid) {

@@ -32,11 +32,11 @@ AhDirectory::~AhDirectory() {
   if (core_) core_->shut_down();
 }
 
-Result<AhHandle> AhDirectory::acquire(const Destination& destination, Deadline deadline, std::source_location place) {
+Result<AhHandle> AhDirectory::acquire(const Destination& destination, Deadline deadline, CallSite place) {
   return core_->acquire(destination, deadline, place);
 }
 
-AhTicket AhDirectory::acquire_async(const Destination& destination, std::source_location place) {
+AhTicket AhDirectory::acquire_async(const Destination& destination, CallSite place) {
   return core_->acquire_async(destination, place);
 }
 
@@ -44,11 +44,11 @@ std::size_t AhDirectory::prewarm(std::span<const Destination> destinations) {
   return core_->prewarm(destinations);
 }
 
-AhHandle AhDirectory::find(const Destination& destination, std::source_location place) {
+AhHandle AhDirectory::find(const Destination& destination, CallSite place) {
   return core_->find(destination, place);
 }
 
-Result<AhSender> AhDirectory::make_sender(std::source_location place) {
+Result<AhSender> AhDirectory::make_sender(CallSite place) {
   return core_->make_sender(place);
 }
 
@@ -56,11 +56,22 @@ Result<Destination> AhDirectory::reply_to(const ibv_wc& completion, std::span<co
   return core_->reply_to(completion, grh);
 }
 
+Destination AhDirectory::paced(Destination destination, PortSpeed far) const {
+  if (destination.static_rate == IBV_RATE_MAX) {
+    destination.static_rate = static_cast<std::uint8_t>(rate_for_path(core_->port_speed(), far));
+  }
+  return destination;
+}
+
 Result<EffectiveAddress> AhDirectory::effective(const AhHandle& handle) const {
   if (handle.empty() || handle.core_ != core_) {
     return failure(ErrorCode::kInvalidArgument, "the handle is empty, or of another directory");
   }
-  return core_->effective(*handle.binding_);
+  Result<EffectiveAddress> effective = core_->effective(*handle.binding_);
+  if (effective) {
+    effective->rate = advise_rate(static_cast<ibv_rate>(effective->attributes.static_rate), core_->port_speed());
+  }
+  return effective;
 }
 
 AhStats AhDirectory::stats() const {

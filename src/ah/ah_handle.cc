@@ -39,7 +39,7 @@ Destination AhHandle::destination() const noexcept {
   return ah::destination_of(binding_->key);
 }
 
-Result<AhLease> AhHandle::lease(std::source_location place) const {
+Result<AhLease> AhHandle::lease(CallSite place) const {
   if (binding_ == nullptr) return failure(ErrorCode::kInvalidArgument, "the handle is empty");
   return core_->lease(*binding_, place);
 }
@@ -75,7 +75,7 @@ bool AhLease::superseded() const noexcept {
   return entry_ != nullptr && core_->is_superseded(*entry_);
 }
 
-AhTicket::AhTicket(std::shared_ptr<ah::Core> core, std::shared_ptr<ah::Attempt> attempt, std::source_location place)
+AhTicket::AhTicket(std::shared_ptr<ah::Core> core, std::shared_ptr<ah::Attempt> attempt, CallSite place)
     : core_(std::move(core)), attempt_(std::move(attempt)), place_(place) {}
 
 // By swap: the old core goes after the old attempt, which pins a binding of it.

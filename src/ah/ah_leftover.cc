@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMostNamed = 8;  // of a list; the rest is counted
 
-std::string in_words(const std::source_location& place) {
+std::string in_words(const CallSite& place) {
   return fmt::format("at {}:{}, in {}", place.file_name(), place.line(), place.function_name());
 }
 

@@ -99,6 +99,7 @@ std::span<const AhStatRow> ah_stat_rows() noexcept {
       AhStatRow{"in_flight", "sends", "Sends that took an address and have not completed.", &AhStats::in_flight},
       AhStatRow{"handles", "handles", "Counted handles that the application holds.", &AhStats::handles},
       AhStatRow{"leases", "leases", "Leases that the application holds.", &AhStats::leases},
+      AhStatRow{"oldest_ms", "ms", "Age of the oldest address handle on the device.", &AhStats::oldest_ms},
       AhStatRow{"hits", "events", "Addresses taken by senders, and acquisitions answered at once.", &AhStats::hits},
       AhStatRow{"misses", "events", "Look-ups that found nothing ready, and acquisitions that waited.",
                 &AhStats::misses},

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "verbena/rate.h"
 namespace verbena::ah {
 
 namespace {
@@ -12,7 +13,7 @@ namespace {
 constexpr std::uint8_t kMostServiceLevel = 15;
 constexpr std::uint8_t kMostPathBits = 127;
 constexpr std::uint32_t kMostIndex = 255;  // ibv_global_route has eight bits for it
-constexpr std::uint8_t kNoSuchRate = 1;    // ibv_rate leaves this number out
+constexpr std::uint8_t kHighestRate = IBV_RATE_1200_GBPS;
 
 tl::unexpected<Error> refuse(const Destination& destination, const std::string& why) {
   return failure(ErrorCode::kInvalidArgument, fmt::format("destination {}: {}", in_words(destination), why));
@@ -88,8 +89,11 @@ Status validate(const Destination& destination, const PortFacts& facts) {
     return refuse(destination,
                   fmt::format("source path bits {} are above {}", destination.source_path_bits, kMostPathBits));
   }
-  if (destination.static_rate == kNoSuchRate) {
-    return refuse(destination, "static rate 1 is no ibv_rate; use one of IBV_RATE_*, or 0 for the port's speed");
+  if (destination.static_rate > kHighestRate ||
+      (destination.static_rate != IBV_RATE_MAX && !bits_per_second(static_cast<ibv_rate>(destination.static_rate)))) {
+    return refuse(destination, fmt::format("static rate {} is no ibv_rate; use one of IBV_RATE_*, or 0 for the port's "
+                                           "speed",
+                                           destination.static_rate));
   }
   return {};
 }

@@ -19,7 +19,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <source_location>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -42,6 +41,7 @@
 #include "ah/work_pool.h"
 #include "rdma/event_watcher.h"
 #include "verbena/address_directory.h"
+#include "verbena/call_site.h"
 #include "verbena/network_watcher.h"
 
 namespace verbena::ah {
@@ -78,16 +78,16 @@ class Core : public std::enable_shared_from_this<Core> {
   ~Core();
 
   // core_acquire.cc
-  Result<AhHandle> acquire(const Destination& destination, Deadline deadline, const std::source_location& place);
-  AhTicket acquire_async(const Destination& destination, const std::source_location& place);
+  Result<AhHandle> acquire(const Destination& destination, Deadline deadline, const CallSite& place);
+  AhTicket acquire_async(const Destination& destination, const CallSite& place);
   std::size_t prewarm(std::span<const Destination> destinations);
-  AhHandle find(const Destination& destination, const std::source_location& place);
-  Result<AhHandle> settle(const Attempt& attempt, Deadline deadline, const std::source_location& place);
-  Status on_ready(const std::shared_ptr<Attempt>& attempt, const std::source_location& place,
+  AhHandle find(const Destination& destination, const CallSite& place);
+  Result<AhHandle> settle(const Attempt& attempt, Deadline deadline, const CallSite& place);
+  Status on_ready(const std::shared_ptr<Attempt>& attempt, const CallSite& place,
                   std::function<void(Result<AhHandle>)> callback);
-  Result<AhLease> lease(Binding& binding, const std::source_location& place);
+  Result<AhLease> lease(Binding& binding, const CallSite& place);
   bool is_superseded(const Entry& entry);
-  Result<AhSender> make_sender(const std::source_location& place);
+  Result<AhSender> make_sender(const CallSite& place);
   // It has no owner any more; what is in flight is reported.
   void drop_sender(const std::shared_ptr<SendQueue>& queue);
   bool charge_sender(std::size_t bytes);
@@ -109,6 +109,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void on_network_change(const NetworkChange& change);
 
   // core_report.cc
+  PortSpeed port_speed() const;  // 0 where the device does not say; asks it
   Result<EffectiveAddress> effective(const Binding& binding);
   AhStats stats();
   std::vector<AhRow> rows();
@@ -165,7 +166,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // core_acquire.cc; all require mutex_.
   Asked ask(const Destination& destination);
-  AhHandle adopt(Binding& binding, const std::source_location& place);
+  AhHandle adopt(Binding& binding, const CallSite& place);
   Binding* make_binding(const DestinationKey& key);
   bool charge(Binding& binding);
   bool may_wait_for_memory();

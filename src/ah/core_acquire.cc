@@ -129,13 +129,13 @@ Lane Core::lane_of(const Binding& binding) {
   return binding.entry.load(std::memory_order_relaxed) != nullptr ? Lane::kReplace : Lane::kFirst;
 }
 
-AhHandle Core::adopt(Binding& binding, const std::source_location& place) {
+AhHandle Core::adopt(Binding& binding, const CallSite& place) {
   Holding& holding = handle_holdings_.take(&binding, &binding.holding, place, now_ns());
   binding.handles.fetch_add(1, std::memory_order_relaxed);
   return {shared_from_this(), &binding, &holding};
 }
 
-Result<AhHandle> Core::settle(const Attempt& attempt, Deadline deadline, const std::source_location& place) {
+Result<AhHandle> Core::settle(const Attempt& attempt, Deadline deadline, const CallSite& place) {
   std::optional<Status> outcome = attempt.wait(deadline);
   if (!outcome) {
     return failure(ErrorCode::kTimedOut,
@@ -148,7 +148,7 @@ Result<AhHandle> Core::settle(const Attempt& attempt, Deadline deadline, const s
 }
 
 // The attempt is finished under mutex_: what it calls then only puts the callback into the announcer's line.
-Status Core::on_ready(const std::shared_ptr<Attempt>& attempt, const std::source_location& place,
+Status Core::on_ready(const std::shared_ptr<Attempt>& attempt, const CallSite& place,
                       std::function<void(Result<AhHandle>)> callback) {
   try {
     announcer_.prepare();
@@ -164,7 +164,7 @@ Status Core::on_ready(const std::shared_ptr<Attempt>& attempt, const std::source
   return {};
 }
 
-Result<AhHandle> Core::acquire(const Destination& destination, Deadline deadline, const std::source_location& place) {
+Result<AhHandle> Core::acquire(const Destination& destination, Deadline deadline, const CallSite& place) {
   Asked asked;
   {
     const Lock lock(mutex_);
@@ -174,7 +174,7 @@ Result<AhHandle> Core::acquire(const Destination& destination, Deadline deadline
   return settle(*asked.attempt, deadline, place);
 }
 
-AhTicket Core::acquire_async(const Destination& destination, const std::source_location& place) {
+AhTicket Core::acquire_async(const Destination& destination, const CallSite& place) {
   const Lock lock(mutex_);
   Asked asked = ask(destination);
   if (asked.ready != nullptr) {
@@ -194,7 +194,7 @@ std::size_t Core::prewarm(std::span<const Destination> destinations) {
   return started;
 }
 
-AhHandle Core::find(const Destination& destination, const std::source_location& place) {
+AhHandle Core::find(const Destination& destination, const CallSite& place) {
   const Lock lock(mutex_);
   Binding* binding = table_.find(key_of(destination, facts_.port));
   if (binding == nullptr || binding->entry.load(std::memory_order_relaxed) == nullptr) {
@@ -205,7 +205,7 @@ AhHandle Core::find(const Destination& destination, const std::source_location& 
   return adopt(*binding, place);
 }
 
-Result<AhLease> Core::lease(Binding& binding, const std::source_location& place) {
+Result<AhLease> Core::lease(Binding& binding, const CallSite& place) {
   const Lock lock(mutex_);
   Entry* entry = binding.entry.load(std::memory_order_relaxed);
   if (entry == nullptr) {
@@ -224,7 +224,7 @@ bool Core::is_superseded(const Entry& entry) {
   return entry.state == EntryState::kRetired || entry.stale;
 }
 
-Result<AhSender> Core::make_sender(const std::source_location& place) {
+Result<AhSender> Core::make_sender(const CallSite& place) {
   {
     const Lock lock(mutex_);
     if (closed_ || device_gone_) return tl::make_unexpected(unavailable());

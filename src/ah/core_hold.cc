@@ -17,7 +17,7 @@ std::vector<AhHolding> Core::holdings(std::int64_t now, std::chrono::nanoseconds
     const std::chrono::nanoseconds held = held_for(record.since, now);
     if (held < at_least) return;
     found.push_back({.destination = destination,
-                     .place = record.place,
+                     .place = *record.place,
                      .held = held,
                      .count = record.count.load(std::memory_order_relaxed),
                      .lease = lease});
@@ -45,7 +45,7 @@ void note_longer(AhRow& row, const Holding& record, std::int64_t now) {
   const std::chrono::nanoseconds held = held_for(record.since, now);
   if (row.held_at.line() != 0 && held <= row.held) return;
   row.held = held;
-  row.held_at = record.place;
+  row.held_at = *record.place;
 }
 
 }  // namespace
@@ -99,8 +99,8 @@ void Core::name_what_stays() {
   if (!domain_keeper_) return;  // the application's own: it may be gone, and another at its address
   for (const Entry* entry : by_slot_) {
     if (entry == nullptr || entry->address == nullptr) continue;
-    std::source_location place;
-    lease_holdings_.for_each(entry, nullptr, [&](const Holding& record) { place = record.place; });
+    CallSite place;
+    lease_holdings_.for_each(entry, nullptr, [&](const Holding& record) { place = *record.place; });
     for (const std::shared_ptr<SendQueue>& queue : senders_) {
       if (queue->names(entry->slot)) place = queue->place;
     }

@@ -1,9 +1,15 @@
 // What a Core tells about itself.
+#include <algorithm>
 #include <chrono>
 
 #include "ah/core.h"
 
 namespace verbena::ah {
+
+PortSpeed Core::port_speed() const {
+  const Result<PortView> view = query_port(domain_->context, facts_.port);
+  return {.bits_per_second = view ? view->bits_per_second : 0};
+}
 
 Result<EffectiveAddress> Core::effective(const Binding& binding) {
   const Lock lock(mutex_);
@@ -19,7 +25,8 @@ Result<EffectiveAddress> Core::effective(const Binding& binding) {
                           .attributes = attributes_of(destination, entry->path->source, facts_),
                           .explanation = explain(destination, *entry->path),
                           .age = std::chrono::nanoseconds(now_ns() - entry->created_ns),
-                          .generation = binding.generation - 1};
+                          .generation = binding.generation - 1,
+                          .rate = {}};
 }
 
 AhStats Core::stats() {
@@ -35,9 +42,14 @@ AhStats Core::stats() {
     stats.negative += !ready && !binding.attempt && binding.trouble ? 1U : 0U;
     stats.handles += binding.handles.load(std::memory_order_relaxed);
   });
+  std::int64_t oldest_ns = now_ns();
   for (const Entry* entry : by_slot_) {
-    if (entry != nullptr) stats.leases += entry->leases.load(std::memory_order_relaxed);
+    if (entry == nullptr) continue;
+    stats.leases += entry->leases.load(std::memory_order_relaxed);
+    if (entry->state != EntryState::kCreating) oldest_ns = std::min(oldest_ns, entry->created_ns);
   }
+  constexpr std::int64_t kNsPerMs = 1'000'000;
+  stats.oldest_ms = static_cast<std::uint64_t>((now_ns() - oldest_ns) / kNsPerMs);
   const Lock senders_lock(senders_mutex_);
   stats.hits += past_hits_;
   stats.misses += past_misses_;

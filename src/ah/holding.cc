@@ -9,19 +9,13 @@ namespace {
 // Handles taken within that time share a record, which has the time of the first: so much is the inaccuracy.
 constexpr std::uint32_t kSharedTicks = 60;  // about a second
 
-// The same call may have two names of its file, where it stands in a header.
-bool is_same(const std::source_location& a, const std::source_location& b) {
-  return a.line() == b.line() && a.column() == b.column() &&
-         (a.file_name() == b.file_name() || std::strcmp(a.file_name(), b.file_name()) == 0);
-}
-
 // Acquire: partner of the release decrements; what the last holder did comes before what the next does.
-bool try_join(Holding& record, const std::source_location& place, std::uint32_t now) {
+bool try_join(Holding& record, const CallSite* place, std::uint32_t now) {
   const bool held = record.count.load(std::memory_order_acquire) != 0;
-  return held && now - record.since <= kSharedTicks && is_same(record.place, place);
+  return held && now - record.since <= kSharedTicks && record.place == place;
 }
 
-Holding& begin(Holding& record, const std::source_location& place, std::uint32_t now) {
+Holding& begin(Holding& record, const CallSite* place, std::uint32_t now) {
   record.place = place;
   record.since = now;
   record.count.store(1, std::memory_order_relaxed);
@@ -30,7 +24,13 @@ Holding& begin(Holding& record, const std::source_location& place, std::uint32_t
 
 }  // namespace
 
-Holding& Holdings::take(const void* of, Holding* first, const std::source_location& place, std::int64_t now_ns) {
+bool Holdings::ByPlace::operator()(const CallSite& a, const CallSite& b) const noexcept {
+  if (a.line() != b.line()) return a.line() < b.line();
+  return a.file_name() != b.file_name() && std::strcmp(a.file_name(), b.file_name()) < 0;
+}
+
+Holding& Holdings::take(const void* of, Holding* first, const CallSite& taken_at, std::int64_t now_ns) {
+  const CallSite* const place = &*places_.insert(taken_at).first;
   const std::uint32_t now = holding_tick(now_ns);
   // Its count may fall to 0 meanwhile, but the record stays: it is the same place, at the same time.
   const auto join = [](Holding& record) -> Holding& {

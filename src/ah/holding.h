@@ -7,9 +7,11 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <source_location>
+#include <set>
 #include <unordered_map>
 #include <vector>
+
+#include "verbena/call_site.h"
 
 namespace verbena::ah {
 
@@ -30,11 +32,9 @@ struct Holding {
   // counts down what it holds, with release: the record may go when that is 0.
   std::atomic<std::uint32_t> count{0};
   // Guarded by Core's mutex; constant while the count is not 0.
-  std::uint32_t since = 0;  // holding_tick() of the first
-  std::source_location place;
+  std::uint32_t since = 0;          // holding_tick() of the first
+  const CallSite* place = nullptr;  // kept by the Holdings; null before the first
 };
-
-static_assert(sizeof(std::source_location) == sizeof(void*), "a record is as small as it is because a place is");
 
 // The records of many objects. The first of an object may be a member of it; most have no other.
 //
@@ -44,7 +44,7 @@ static_assert(sizeof(std::source_location) == sizeof(void*), "a record is as sma
 class Holdings {
  public:
   // One more is held, taken at that place. `first` may be null.
-  Holding& take(const void* of, Holding* first, const std::source_location& place, std::int64_t now_ns);
+  Holding& take(const void* of, Holding* first, const CallSite& taken_at, std::int64_t now_ns);
   // Requires: nobody holds it.
   void forget(const void* of) { more_.erase(of); }
 
@@ -59,7 +59,13 @@ class Holdings {
   }
 
  private:
+  // The same call may have two names of its file, where it stands in a header.
+  struct ByPlace {
+    bool operator()(const CallSite& a, const CallSite& b) const noexcept;
+  };
+
   std::unordered_map<const void*, std::vector<std::unique_ptr<Holding>>> more_;
+  std::set<CallSite, ByPlace> places_;  // as many as the application has calls
 };
 
 }  // namespace verbena::ah

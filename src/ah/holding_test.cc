@@ -9,7 +9,7 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 
 class HoldingRecords : public ::testing::Test {
  protected:
-  Holding& take(std::int64_t now, std::source_location place) { return holdings_.take(this, &first_, place, now); }
+  Holding& take(std::int64_t now, CallSite place) { return holdings_.take(this, &first_, place, now); }
   static void drop(Holding& record) { record.count.fetch_sub(1); }
   std::vector<const Holding*> held() const {
     std::vector<const Holding*> found;
@@ -22,22 +22,22 @@ class HoldingRecords : public ::testing::Test {
 };
 
 TEST_F(HoldingRecords, OnePlaceAtOneTimeIsOneRecord) {
-  const auto place = std::source_location::current();
+  const auto place = CallSite::current();
   EXPECT_EQ(&take(kSecond, place), &first_);
   EXPECT_EQ(&take(kSecond + kSecond / 2, place), &first_);
   EXPECT_EQ(first_.count, 2U);
 }
 
 TEST_F(HoldingRecords, AnotherPlaceIsAnotherRecord) {
-  take(kSecond, std::source_location::current());
-  take(kSecond, std::source_location::current());
+  take(kSecond, CallSite::current());
+  take(kSecond, CallSite::current());
   ASSERT_EQ(held().size(), 2U);
-  EXPECT_NE(held()[0]->place.line(), held()[1]->place.line());
+  EXPECT_NE(held()[0]->place->line(), held()[1]->place->line());
 }
 
 // One who holds on for long, and others who come and go at the same place: each is as old as it is, to about a second.
 TEST_F(HoldingRecords, HandlesThatOverlapDoNotAgeEachOther) {
-  const auto place = std::source_location::current();
+  const auto place = CallSite::current();
   Holding& kept = take(0, place);
   Holding* last = nullptr;
   for (std::int64_t now = 5; now < 1000; ++now) {
@@ -52,14 +52,14 @@ TEST_F(HoldingRecords, HandlesThatOverlapDoNotAgeEachOther) {
 }
 
 TEST_F(HoldingRecords, ARecordOfNobodyIsTakenAgain) {
-  drop(take(0, std::source_location::current()));
+  drop(take(0, CallSite::current()));
   EXPECT_TRUE(held().empty());
-  EXPECT_EQ(&take(kSecond, std::source_location::current()), &first_);
+  EXPECT_EQ(&take(kSecond, CallSite::current()), &first_);
 }
 
 TEST_F(HoldingRecords, TimesAreRightWhereTheTicksWrap) {
   const std::int64_t wrap = std::int64_t{1} << (32 + kHoldingTickBits);
-  const Holding& record = take(wrap - kSecond, std::source_location::current());
+  const Holding& record = take(wrap - kSecond, CallSite::current());
   const auto held = held_for(record.since, wrap + kSecond);
   EXPECT_NEAR(std::chrono::duration<double>(held).count(), 2.0, 0.02);
 }

@@ -29,7 +29,7 @@ class Leaks : public AhWorld {
   std::string reported;
 };
 
-std::string here(std::source_location place = std::source_location::current()) {
+std::string here(CallSite place = CallSite::current()) {
   return fmt::format("leaks_test.cc:{}, in ", place.line());
 }
 
@@ -37,7 +37,7 @@ TEST_F(Leaks, NamesThePlaceThatTookAHandle) {
   AhDirectory directory = make_directory();
   EXPECT_TRUE(directory.leaks(kAny).empty());
   const AhHandle first = *directory.acquire(to(2), soon());
-  const std::uint32_t line = std::source_location::current().line() - 1;
+  const std::uint32_t line = CallSite::current().line() - 1;
   const AhHandle copy = first;
   const AhHandle found = directory.find(to(2));
   const std::vector<AhHolding> held = directory.leaks(kAny);

@@ -28,7 +28,7 @@ std::string milliseconds(std::chrono::nanoseconds span) {
   return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(span).count());
 }
 
-std::string in_words(const std::source_location& place) {
+std::string in_words(const CallSite& place) {
   return fmt::format("{}:{} {}", place.file_name(), place.line(), place.function_name());
 }
 

@@ -14,13 +14,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <source_location>
 
 #include <infiniband/verbs.h>
 
 #include "ah/binding.h"
 #include "ah/fence.h"
 #include "ah/lookup_table.h"
+#include "verbena/call_site.h"
 
 namespace verbena::ah {
 
@@ -29,7 +29,7 @@ namespace verbena::ah {
 // Errors:        nullptr: not ready.
 struct alignas(64) SendQueue {
   SendQueue(const LookupTable& look_up, std::size_t slots, std::uint8_t own_port, bool light_fence,
-            const std::source_location& made_at = {})
+            const CallSite& made_at = {})
       : table(look_up),
         port(own_port),
         light(light_fence),
@@ -48,7 +48,7 @@ struct alignas(64) SendQueue {
   const std::uint8_t port;
   std::atomic<bool> light;  // membarrier is there; falls once, where the kernel takes it away
   const std::unique_ptr<std::atomic<std::uint64_t>[]> stamps;
-  const std::source_location place;  // that made it
+  const CallSite place;  // that made it
 
   ibv_ah* next(const DestinationKey& key) noexcept {
     enter();

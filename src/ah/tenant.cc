@@ -13,7 +13,7 @@ namespace verbena {
 
 struct Tenant::State {
   TenantOptions options;
-  std::source_location place;
+  CallSite place;
   ProtectionDomain domain;
   std::shared_ptr<ah::Arbiter> arbiter;
   std::shared_ptr<const ah::Seat> seat;  // until the domain is released
@@ -63,7 +63,7 @@ Status check(const TenantOptions& options) {
 
 }  // namespace
 
-Result<Tenant> Tenant::create(const Context& context, TenantOptions options, std::source_location place) {
+Result<Tenant> Tenant::create(const Context& context, TenantOptions options, CallSite place) {
   if (Status status = check(options); !status) return tl::make_unexpected(status.error());
   Result<ProtectionDomain> domain = ProtectionDomain::create(context);
   if (!domain) return tl::make_unexpected(domain.error());

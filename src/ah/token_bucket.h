@@ -15,8 +15,9 @@ class TokenBucket {
   // A rate of 0: without limit. A burst of 0 is taken as 1, and one beyond what time can count as that.
   TokenBucket(std::uint64_t per_second, std::uint64_t burst)
       : step_ns_(per_second == 0 ? 0 : kSecond_ns / static_cast<std::int64_t>(std::min(per_second, kMostPerSecond))),
-        depth_ns_(step_ns_ * static_cast<std::int64_t>(std::clamp<std::uint64_t>(
-                                 burst, 1, kDeepest_ns / std::max<std::int64_t>(1, step_ns_)))) {}
+        depth_ns_(step_ns_ *
+                  static_cast<std::int64_t>(std::clamp<std::uint64_t>(
+                      burst, 1, static_cast<std::uint64_t>(kDeepest_ns / std::max<std::int64_t>(1, step_ns_))))) {}
 
   // 0: taken. Else nothing was taken, and the nanoseconds until there will be one.
   std::int64_t take(std::int64_t now) noexcept {

@@ -55,7 +55,7 @@ struct CompletionQueue::Events {
   }
 
   static Result<CompletionQueue> create(const Context& context, int depth, ibv_comp_channel* channel,
-                                        std::vector<Keeper> parents, const std::source_location& place) {
+                                        std::vector<Keeper> parents, const CallSite& place) {
     if (!context) return failure(ErrorCode::kInvalidArgument, "a completion queue needs an open device");
     auto events = std::make_shared<Events>();
     events->channel = channel;
@@ -76,12 +76,12 @@ struct CompletionQueue::Events {
   }
 };
 
-Result<CompletionQueue> CompletionQueue::create(const Context& context, int depth, std::source_location place) {
+Result<CompletionQueue> CompletionQueue::create(const Context& context, int depth, CallSite place) {
   return Events::create(context, depth, nullptr, {context.keeper()}, place);
 }
 
 Result<CompletionQueue> CompletionQueue::create(const Context& context, int depth, const CompletionChannel& channel,
-                                                std::source_location place) {
+                                                CallSite place) {
   if (!channel) return failure(ErrorCode::kInvalidArgument, "a completion queue with events needs an open channel");
   return Events::create(context, depth, channel.get(), {context.keeper(), channel.keeper()}, place);
 }

@@ -52,7 +52,7 @@ std::string in_words(const LiveObject& object) {
                      object.place.function_name());
 }
 
-void detail::note_alive(const void* object, std::string what, const std::source_location& place, const ibv_pd* domain) {
+void detail::note_alive(const void* object, std::string what, const CallSite& place, const ibv_pd* domain) {
   const std::lock_guard lock(registry().mutex);
   Record record;
   record.object = {std::move(what), place};

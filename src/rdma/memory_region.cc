@@ -30,7 +30,7 @@ std::shared_ptr<std::byte[]> allocate_pages(std::size_t bytes) {
 }  // namespace
 
 Result<MemoryRegion> MemoryRegion::create(const ProtectionDomain& domain, std::span<std::byte> memory, int access,
-                                          std::source_location place) {
+                                          CallSite place) {
   if (!domain) return failure(ErrorCode::kInvalidArgument, "a memory region needs a protection domain");
   ibv_mr* region = ibv_reg_mr(domain.get(), memory.data(), memory.size(), access);
   if (region == nullptr) {
@@ -51,7 +51,7 @@ Result<MemoryRegion> MemoryRegion::create(const ProtectionDomain& domain, std::s
 }
 
 Result<DatagramBuffers> DatagramBuffers::create(const ProtectionDomain& domain, std::size_t slots,
-                                                std::size_t payload_bytes, std::source_location place) {
+                                                std::size_t payload_bytes, CallSite place) {
   DatagramBuffers buffers;
   buffers.slots_ = slots;
   buffers.payload_bytes_ = payload_bytes;

@@ -50,8 +50,7 @@ Status bring_to_send(ibv_qp* pair, const UdOptions& options) {
 }  // namespace
 
 Result<QueuePair> QueuePair::create_ud(const ProtectionDomain& domain, const CompletionQueue& send_queue,
-                                       const CompletionQueue& receive_queue, const UdOptions& options,
-                                       std::source_location place) {
+                                       const CompletionQueue& receive_queue, const UdOptions& options, CallSite place) {
   if (!domain || !send_queue || !receive_queue) {
     return failure(ErrorCode::kInvalidArgument, "a queue pair needs a protection domain and two completion queues");
   }
