@@ -1,4 +1,5 @@
 // How a binding gets its entry: by the pool's threads, without mutex_ while anything may block.
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <utility>
@@ -11,6 +12,9 @@
 namespace verbena::ah {
 
 namespace {
+
+// Between two unasked tries of a destination for which there was no room.
+constexpr std::int64_t kLongestWhileFull_ns = 1'000'000'000;
 
 // The GID table that the source came from may be out of date: read it again before giving up.
 bool may_be_stale_table(int error) {
@@ -403,9 +407,12 @@ void Core::fail(Binding& binding, Error error, const Gid& next_hop) {
   Trouble& trouble = *binding.trouble;
   ++trouble.failures;
   trouble.next_hop = next_hop;
-  // Full is no fault of the destination: it may be asked for again at once. The keeper, which nobody asked, waits.
-  trouble.unasked_at_ns = now + back_off_ns(binding);
-  trouble.retry_at_ns = error.code == ErrorCode::kExhausted ? now : trouble.unasked_at_ns;
+  // Full is no fault of the destination: it may be asked for again at once. The keeper, which nobody asked, waits, but
+  // not for long: nobody tells when another process lets go of the device's handles.
+  const bool full = error.code == ErrorCode::kExhausted;
+  const std::int64_t back_off = back_off_ns(binding);
+  trouble.unasked_at_ns = now + (full ? std::min(back_off, kLongestWhileFull_ns) : back_off);
+  trouble.retry_at_ns = full ? now : trouble.unasked_at_ns;
   trouble.error = error;
   conclude(binding, std::move(error));
   poke_keeper();
