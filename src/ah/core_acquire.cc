@@ -26,7 +26,9 @@ Error Core::unavailable() const {
 }
 
 Core::Asked Core::ask(const Destination& destination) {
-  const auto refuse = [](Error error) { return Asked{.ready = nullptr, .attempt = std::make_shared<Attempt>(error)}; };
+  const auto refuse = [](Error error) {
+    return Asked{.ready = nullptr, .attempt = std::make_shared<Attempt>(std::move(error))};
+  };
   if (closed_ || device_gone_) return refuse(unavailable());
   if (Status status = validate(destination, facts_); !status) return refuse(status.error());
   const DestinationKey key = key_of(destination, facts_.port);
@@ -155,7 +157,8 @@ Status Core::on_ready(const std::shared_ptr<Attempt>& attempt, const CallSite& p
   } catch (const std::system_error& error) {
     return rdma::verbs_failure("thread", "of the callbacks", error.code().value());
   }
-  attempt->when_done([self = shared_from_this(), attempt, place, call = std::move(callback)]() mutable {
+  attempt->when_done([self = shared_from_this(), attempt = std::shared_ptr<Attempt>(attempt), place,
+                      call = std::move(callback)]() mutable {
     Core& core = *self;
     core.announcer_.call([self = std::move(self), attempt = std::move(attempt), place, call = std::move(call)] {
       call(self->settle(*attempt, Deadline::at({}), place));

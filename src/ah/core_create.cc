@@ -344,14 +344,14 @@ void Core::keep_within_age(Entry& entry) {
 void Core::on_refused(Binding& binding, Entry& entry, const Error& error, bool may_look_again) {
   if (may_look_again && may_be_stale_table(error.system_errno)) {
     gids_.invalidate();
-    constexpr Try again{.may_look_again = false};
+    const Try again{.may_look_again = false};
     std::vector<Binding*> claimants;
     {
       const Lock lock(mutex_);
       claimants = take_claimants(binding, entry);
       discard(entry);
       for (std::size_t i = 1; i < claimants.size(); ++i) {
-        pool_.submit(lane_of(*claimants[i]), [this, other = claimants[i]] { run_attempt(*other, again); });
+        pool_.submit(lane_of(*claimants[i]), [this, again, other = claimants[i]] { run_attempt(*other, again); });
       }
     }
     pool_.submit(Lane::kUrgent, [this] { static_cast<void>(read_own()); });

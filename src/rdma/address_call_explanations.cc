@@ -30,6 +30,7 @@ const LikelyCause kOtherInterface{"the route to the peer leaves by another inter
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-function-size): a table
 std::vector<CallExplanation> address_call_explanations() {
   return {
       {"ibv_create_ah",

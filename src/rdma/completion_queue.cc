@@ -104,7 +104,7 @@ Result<bool> CompletionQueue::take_event() {
   if (events_->channel == nullptr) {
     return failure(ErrorCode::kInvalidArgument, object_->what() + " was made without a channel: it raises no events");
   }
-  const Result<bool> readable = wait_readable(events_->channel->fd, Deadline::at({}));
+  Result<bool> readable = wait_readable(events_->channel->fd, Deadline::at({}));
   if (!readable || !*readable) return readable;
   ibv_cq* queue = nullptr;
   void* context = nullptr;

@@ -11,6 +11,7 @@ const LikelyCause kGone{"the device was removed or reset while it was open", "IB
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-function-size): a table
 std::vector<CallExplanation> device_call_explanations() {
   return {
       {"ibv_get_device_list",

@@ -19,6 +19,7 @@ const LikelyCause kFull{
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-function-size): a table
 std::vector<CallExplanation> queue_call_explanations() {
   return {
       {"ibv_create_comp_channel",
