@@ -3,6 +3,7 @@
 
 namespace verbena::rdma {
 
+// NOLINTNEXTLINE(readability-function-size): a table
 const std::vector<EventExplanation>& event_explanations() {
   static const std::vector<EventExplanation> table{
       {IBV_EVENT_CQ_ERR,
