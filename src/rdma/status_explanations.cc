@@ -9,6 +9,7 @@ const LikelyCause kSeldom{"a status of reliable datagrams or extended contexts, 
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-function-size): a table
 const std::vector<StatusExplanation>& status_explanations() {
   static const std::vector<StatusExplanation> table{
       {IBV_WC_SUCCESS,
