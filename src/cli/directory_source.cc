@@ -64,7 +64,7 @@ Result<std::string> take_dump(const Descriptor& socket, Instant deadline) {
 }
 
 void add(DirectorySurvey& survey, Ask what, const host::ReportName& name, Duration patience) {
-  Descriptor socket = connect_to(host::to_socket_name(name));
+  const Descriptor socket = connect_to(host::to_socket_name(name));
   if (!socket) return;  // it has just ended
   const auto pid_seen = peer_of(socket).pid;
   const std::uint32_t pid = pid_seen > 0 ? static_cast<std::uint32_t>(pid_seen) : name.pid;
@@ -74,13 +74,12 @@ void add(DirectorySurvey& survey, Ask what, const host::ReportName& name, Durati
   const Instant deadline = now() + patience;
   auto page = take_page(socket, deadline);
   if (!page) return silent(page.error());
-  DirectoryProcess process{pid, {}, std::move(*page), {}};
+  DirectoryProcess process{pid, std::move(*page), {}};
   if (what == Ask::kEntries) {
     const auto dump = take_dump(socket, deadline);
     if (!dump) return silent(dump.error());
     process.entries = parse_dump(*dump);
   }
-  process.socket = std::move(socket);
   survey.processes.push_back(std::move(process));
 }
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/instant.h"
-#include "cli/descriptor.h"
 #include "host/counter_page.h"
 #include "verbena/result.h"
 
@@ -25,8 +24,7 @@ struct SilentDirectories {
 using DirectoryEntry = std::map<std::string, std::string>;
 
 struct DirectoryProcess {
-  std::uint32_t pid = 0;  // as seen from here; as the process says where it cannot be seen from here
-  Descriptor socket;
+  std::uint32_t pid = 0;          // as seen from here; as the process says where it cannot be seen from here
   host::CounterPageReading page;  // one block a directory
   std::vector<DirectoryEntry> entries;
 };
