@@ -249,7 +249,7 @@ std::size_t QueuePair::forget_address(const engine::AddressHandle& handle) noexc
 std::optional<Instant> QueuePair::send_due(Instant now) noexcept {
   if (!send_lock_.try_lock()) return std::nullopt;
   const std::lock_guard guard(send_lock_, std::adopt_lock);
-  const auto due = engine_.next_timeout();
+  const auto due = engine_.next_departure();
   return due && *due > now ? due : std::nullopt;
 }
 

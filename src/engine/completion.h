@@ -36,6 +36,8 @@ enum class WcOpcode : std::uint32_t {
   kFetchAdd = 4,
   kBindMemoryWindow = 5,
   kLocalInvalidate = 6,
+  kFlush = 8,
+  kAtomicWrite = 9,
   kReceive = 128,
   kReceiveRdmaWithImmediate = 129,
 };

@@ -10,6 +10,7 @@ namespace verbena::engine {
 // The longest SGE list of any queue, and so the size of the arrays that hold resolved ones.
 inline constexpr std::size_t kMaxSge = 32;
 inline constexpr std::uint32_t kMaxInline = 512;
+inline constexpr std::uint32_t kMaxMessage = 1U << 31;
 
 struct Limits {
   std::uint32_t max_qp = (1U << 20) - 16;
@@ -31,7 +32,7 @@ struct Limits {
   std::uint32_t max_multicast_attachments = 0x70000;
   std::uint32_t gid_table_length = 1024;
   std::uint64_t max_mr_size = UINT64_MAX;
-  std::uint32_t max_message = 1U << 31;
+  std::uint32_t max_message = kMaxMessage;
   std::uint8_t local_ca_ack_delay = 15;
 };
 

@@ -71,8 +71,8 @@ class MemoryTable {
 
   // The bytes that a request from the network may touch: `length` bytes from `address` under `rkey`, by a queue pair of
   // `domain`. Zero bytes name nothing and are never refused. `bytes` is set where the answer is kNone.
-  MemoryFault resolve_remote(const ProtectionDomain& domain, MemoryKey rkey, std::uint64_t address, std::uint32_t length,
-                             AccessFlags access, std::span<std::byte>& bytes) const noexcept {
+  MemoryFault resolve_remote(const ProtectionDomain& domain, MemoryKey rkey, std::uint64_t address,
+                             std::uint32_t length, AccessFlags access, std::span<std::byte>& bytes) const noexcept {
     return resolve(domain, {address, length, rkey.value()}, access, bytes);
   }
 

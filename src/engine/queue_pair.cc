@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <new>
 #include <string>
 #include <utility>
 
 #include "wire/mtu.h"
+#include "wire/source_port.h"
 
 namespace verbena::engine {
 namespace {
@@ -56,6 +58,29 @@ Status check_ranges(const QpAttributes& attributes, AttrMask mask) {
   return {};
 }
 
+// Of a connected type; nothing for the others.
+std::optional<wire::Transport> transport_of(QpType type) noexcept {
+  switch (type) {
+    case QpType::kRc:
+      return wire::Transport::kRc;
+    case QpType::kUc:
+      return wire::Transport::kUc;
+    case QpType::kXrcSend:
+    case QpType::kXrcReceive:
+      return wire::Transport::kXrc;
+    case QpType::kUd:
+    case QpType::kRawPacket:
+      break;
+  }
+  return std::nullopt;
+}
+
+// Local ACK timeout: 4.096 us x 2^code (section 9.7.6.1.3); 0: none.
+Duration ack_timeout(std::uint8_t code) noexcept {
+  constexpr Duration kUnit{4096};
+  return code == 0 ? Duration{0} : Duration(kUnit.count() << code);
+}
+
 }  // namespace
 
 QueuePair::QueuePair(const QpConfig& config)
@@ -75,6 +100,16 @@ QueuePair::QueuePair(const QpConfig& config)
   capabilities_.max_inline_data = send_queue_.max_inline();
   capabilities_.max_send_sge = std::min(capabilities_.max_send_sge, std::uint32_t{kMaxSge});
   capabilities_.max_recv_sge = std::min(capabilities_.max_recv_sge, std::uint32_t{kMaxSge});
+  const auto transport = transport_of(type_);
+  if (!transport) return;
+  connection_.transport = *transport;
+  connection_.reliable = type_ != QpType::kUc;
+  if (type_ != QpType::kXrcReceive) {
+    requester_ = std::make_unique<Requester>(send_queue_, *domain_, *memory_, connection_, qpn_, config.observer);
+  }
+  if (type_ != QpType::kXrcSend) {
+    responder_ = std::make_unique<Responder>(*domain_, *memory_, connection_, qpn_, config.observer);
+  }
 }
 
 std::optional<QpEvent> QueuePair::poll_event() noexcept {
@@ -108,6 +143,9 @@ Status QueuePair::modify(const QpAttributes& attributes, AttrMask mask, const Po
     return refuse("send queue is still draining");
   }
   if (Status status = check_attributes(attributes, mask, port); !status) return status;
+  if (is_connected()) {
+    if (Status status = prepare_connection(to, attributes, mask, port); !status) return status;
+  }
   apply(attributes, mask, port);
   enter(from, to);
   return {};
@@ -163,6 +201,38 @@ void QueuePair::apply(const QpAttributes& attributes, AttrMask mask, const PortV
   if ((mask & kAttrPort) != 0) mtu_ = port.mtu;
   if ((mask & kAttrQkey) != 0) qkey_ = Qkey(attributes.qkey);
   if ((mask & kAttrSendPsn) != 0) next_psn_ = Psn(attributes.send_psn);
+  if (!is_connected()) return;
+  if ((mask & kAttrPathMtu) != 0) connection_.mtu = wire::byte_count(*wire::mtu_of_number(attributes.path_mtu));
+  connection_.destination = Qpn(attributes_.destination_qpn);
+  connection_.access = attributes_.access;
+  connection_.ack_timeout = ack_timeout(attributes_.timeout);
+  connection_.retry_count = attributes_.retry_count;
+  connection_.rnr_retry = attributes_.rnr_retry;
+  connection_.max_rd_atomic = attributes_.max_rd_atomic;
+  connection_.max_dest_rd_atomic = attributes_.max_dest_rd_atomic;
+  connection_.min_rnr_timer = attributes_.min_rnr_timer;
+}
+
+// What of a step can fail: the path, and the memory for what the other end may ask.
+Status QueuePair::prepare_connection(QpState to, const QpAttributes& attributes, AttrMask mask, const PortView& port) {
+  if ((mask & kAttrAddressVector) != 0) {
+    const Result<AddressHandle> path = validate(attributes.address, port, domain_);
+    if (!path) return tl::make_unexpected(path.error());
+    connection_.envelope = path->envelope;
+    connection_.byte_period = path->byte_period;
+    const Qpn destination((mask & kAttrDestinationQpn) != 0 ? attributes.destination_qpn : attributes_.destination_qpn);
+    connection_.envelope.source_port = wire::source_port(attributes.address.flow_label, qpn_, destination);
+  }
+  if (to != QpState::kReadyToReceive || responder_ == nullptr) return {};
+  try {
+    connection_.max_dest_rd_atomic = attributes.max_dest_rd_atomic;
+    responder_->start(Psn(attributes.receive_psn));
+  } catch (const std::bad_alloc&) {
+    return failure(ErrorCode::kExhausted,
+                   "no memory for " + std::to_string(attributes.max_dest_rd_atomic) + " reads of the other end",
+                   ENOMEM);
+  }
+  return {};
 }
 
 void QueuePair::enter(QpState from, QpState to) noexcept {
@@ -170,10 +240,14 @@ void QueuePair::enter(QpState from, QpState to) noexcept {
     reset();
     return;
   }
+  if (to == QpState::kReadyToSend && requester_ != nullptr) {
+    if (from == QpState::kReadyToReceive) requester_->start(Psn(attributes_.send_psn));
+    if (from == QpState::kSendQueueError) requester_->resume();
+  }
   state_.store(to, std::memory_order_relaxed);
   if (to == QpState::kError && from != QpState::kError) {
     flush_send();
-    flush_receive();
+    settle_receive();
   } else if (to == QpState::kSendQueueDrained && from == QpState::kReadyToSend) {
     drain_event_wanted_ = attributes_.sqd_async_notify;
     raise_if_drained();
@@ -191,6 +265,9 @@ void QueuePair::reset() noexcept {
   pacer_ = {};
   fault_status_ = WcStatus::kSuccess;
   drain_event_wanted_ = false;
+  established_ = receives_flushed_ = false;
+  if (requester_ != nullptr) requester_->reset();
+  if (responder_ != nullptr) responder_->reset();
 }
 
 void QueuePair::give_back_all() noexcept {

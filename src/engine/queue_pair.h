@@ -10,8 +10,9 @@
 // Receiving. on_packet() checks the packet, finds a receive that has room, and scatters header and payload into it. A
 // packet that fails a check leaves no trace but the Drop that it returns.
 //
-// A queue pair of a type other than UD has the whole life and the whole posting rules here; it sends and receives
-// nothing.
+// Connected types (RC, UC, XRC) send through a Requester and receive through a Responder, which hold what such a
+// connection needs beside the queues. Answers to requests are packets of the receive side, and answers that arrive are
+// the send side's.
 //
 // Thread-safety: two owners at a time. The send side (post_send, poll_transmit, on_transmitted, rewind_transmit,
 //                next_timeout, settle_send, ...) and the receive side (post_receive, on_packet) share
@@ -25,6 +26,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -34,6 +36,7 @@
 #include "base/psn.h"
 #include "base/qpn.h"
 #include "engine/completion.h"
+#include "engine/connection.h"
 #include "engine/memory_table.h"
 #include "engine/pacer.h"
 #include "engine/port_view.h"
@@ -41,17 +44,27 @@
 #include "engine/qp_attributes.h"
 #include "engine/qp_state.h"
 #include "engine/receive_queue.h"
+#include "engine/requester.h"
+#include "engine/responder.h"
 #include "engine/send_queue.h"
 #include "engine/send_request.h"
 #include "engine/shared_receive_queue.h"
 #include "engine/transmit.h"
+#include "engine/transport_event.h"
 #include "verbena/result.h"
 #include "wire/packet.h"
 
 namespace verbena::engine {
 
 // The numbers are those of enum ibv_event_type.
-enum class QpEvent : std::uint8_t { kFatal = 1, kSendQueueDrained = 5, kLastWqeReached = 16 };
+enum class QpEvent : std::uint8_t {
+  kFatal = 1,
+  kRequestError = 2,
+  kAccessError = 3,
+  kCommunicationEstablished = 4,
+  kSendQueueDrained = 5,
+  kLastWqeReached = 16,
+};
 
 // What becomes of a request that is posted: a slot and a packet, a slot and a failure when its turn comes, or EINVAL.
 enum class SendVerdict : std::uint8_t { kAccept, kFailLater, kRefuse };
@@ -66,6 +79,7 @@ struct QpConfig {
   ReceiveSource* shared_receives = nullptr;  // nullptr: a receive queue of its own
   QpCapabilities capabilities;               // within the limits of the device; the caller has checked
   bool signal_all = false;
+  TransportObserver* observer = nullptr;  // of connections; nullptr: none
 };
 
 class alignas(64) QueuePair {
@@ -82,6 +96,7 @@ class alignas(64) QueuePair {
   // As granted: never less than asked.
   const QpCapabilities& capabilities() const noexcept { return capabilities_; }
   bool has_shared_receives() const noexcept { return shared_receives_ != nullptr; }
+  bool is_connected() const noexcept { return requester_ != nullptr || responder_ != nullptr; }
   QpState state() const noexcept { return state_.load(std::memory_order_relaxed); }
   // One of the events that happened, each until it is told once; nothing where there is none.
   std::optional<QpEvent> poll_event() noexcept;
@@ -98,6 +113,8 @@ class alignas(64) QueuePair {
   void give_back_all() noexcept;
   // The port's MTU changed. Also set by modify() with kAttrPort.
   void set_mtu(std::uint32_t bytes) noexcept { mtu_ = bytes; }
+  // How many packets of a connection may be on their way; before the step to RTS.
+  void set_window(std::uint32_t packets) noexcept { connection_.window = packets; }
 
   // --- Requires: the send side
   // 0; EINVAL for the state, the opcode, too many SGEs, inline data too long, no address handle; ENOMEM where full.
@@ -111,13 +128,18 @@ class alignas(64) QueuePair {
   void on_transmitted(std::size_t count) noexcept;
   // Those yielded and not transmitted are yielded again.
   void rewind_transmit() noexcept;
-  // When poll_transmit() should be called again, where it waits for the pace of an address handle.
-  std::optional<Instant> next_timeout() const noexcept;
-  // Whether poll_transmit() has something to yield or to flush, now or at next_timeout().
+  // When poll_transmit() should be called again, where it waits for the pace of an address handle or path.
+  std::optional<Instant> next_departure() const noexcept;
+  // Whether poll_transmit() has something to yield or to flush, now or at next_departure().
   bool has_untransmitted() const noexcept;
   // Flushes what waits if the receive side has taken the queue pair to the error state; also part of poll_transmit().
   // To be called after an on_packet() that left the state kError.
   void settle_send() noexcept;
+  // An answer to a request of a connection. More may be sent then.
+  Drop on_response(const wire::Packet& packet, const Envelope& envelope, Instant now) noexcept;
+  // When on_timeout() should be called; nothing where no answer is waited for.
+  std::optional<Instant> next_timeout() const noexcept;
+  void on_timeout(Instant now) noexcept;
   // How many requests that keep their place name the handle; they no longer do.
   std::size_t forget_address(const AddressHandle& handle) noexcept { return send_queue_.forget_address(handle); }
   // The UDP source port of packets to address handles without flow label.
@@ -126,15 +148,24 @@ class alignas(64) QueuePair {
   // --- Requires: the receive side
   // 0; EINVAL in RESET, with a shared receive queue, for too many SGEs; ENOMEM where full.
   int post_receive(std::uint64_t wr_id, std::span<const Sge> sges) noexcept;
-  // kNone: delivered. `udp_payload_size` counts the ICRC, present or not. Neither packet nor envelope is kept.
+  // Not for answers. kNone: delivered. `udp_payload_size` counts the ICRC, present or not. Neither packet nor envelope
+  // is kept.
   Drop on_packet(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size,
                  Instant now) noexcept;
+  // Answers to the requests of a connection, as poll_transmit() and its companions. Also in the error state.
+  bool poll_response(Transmit& packet) noexcept { return responder_ != nullptr && responder_->poll_transmit(packet); }
+  void on_responded(std::size_t count) noexcept { responder_->on_transmitted(count); }
+  void rewind_responses() noexcept { responder_->rewind_transmit(); }
+  bool has_responses() const noexcept { return responder_ != nullptr && responder_->has_responses(); }
+  // Flushes the receive queue if the send side has taken the queue pair to the error state.
+  void settle_receive() noexcept;
 
  private:
   bool sends_datagrams() const noexcept { return type_ == QpType::kUd; }
   Status check_attributes(const QpAttributes& attributes, AttrMask mask, const PortView& port) const;
   void apply(const QpAttributes& attributes, AttrMask mask, const PortView& port) noexcept;
   void enter(QpState from, QpState to) noexcept;
+  Status prepare_connection(QpState to, const QpAttributes& attributes, AttrMask mask, const PortView& port);
   void reset() noexcept;
   void raise(QpEvent event) noexcept;
 
@@ -142,6 +173,8 @@ class alignas(64) QueuePair {
   // 0 or EINVAL; where 0, also the length of the payload and what becomes of the request.
   int judge(const SendRequest& request, std::uint64_t& length, SendVerdict& verdict) const noexcept;
   SendVerdict verdict_on(const SendRequest& request) const noexcept;
+  SendVerdict verdict_on_datagram(const SendRequest& request) const noexcept;
+  SendVerdict verdict_on_request(const SendRequest& request) const noexcept;
   void write_wqe(const SendRequest& request, std::uint64_t length, SendVerdict verdict) noexcept;
   void encode_ud(const SendRequest& request, SendWqe& wqe) noexcept;
   bool begin_ud(Instant now, Transmit& packet) noexcept;
@@ -151,8 +184,16 @@ class alignas(64) QueuePair {
   void complete_send(WcStatus status, MemoryFault fault) noexcept;
   void flush_send() noexcept;
   void raise_if_drained() noexcept;
+  bool sends_requests() const noexcept {
+    return state() == QpState::kReadyToSend || state() == QpState::kSendQueueDrained;
+  }
+  bool poll_request(Instant now, Transmit& packet) noexcept;
+  void settle_requests() noexcept;
+  void fail_request(const Requester::Failure& failure) noexcept;
 
   // Receive side.
+  Drop receive_request(const wire::Packet& packet) noexcept;
+  Drop check_connected(const wire::Packet& packet, const Envelope& envelope) const noexcept;
   Drop receive_ud(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size) noexcept;
   Drop deliver_ud(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size,
                   const ReceiveRequest& request) noexcept;
@@ -174,9 +215,10 @@ class alignas(64) QueuePair {
   // Written by modify(), with both sides held; read by both.
   std::uint32_t mtu_ = 0;
   Qkey qkey_;
+  Connection connection_;
 
-  // Written by modify(), by the send side (to kSendQueueError) and by the receive side (to kError). Relaxed: it guards
-  // no other memory; each side orders its own fields by the lock of its owner.
+  // Written by modify(), by the send side (to kSendQueueError or kError) and by the receive side (to kError). Relaxed:
+  // it guards no other memory; each side orders its own fields by the lock of its owner.
   std::atomic<QpState> state_{QpState::kReset};
   // Bit QpEvent of what is to be told. Relaxed: it guards nothing.
   std::atomic<std::uint32_t> events_{0};
@@ -189,10 +231,14 @@ class alignas(64) QueuePair {
   WcStatus fault_status_ = WcStatus::kSuccess;  // of the request at the cursor; kSuccess: none has failed
   MemoryFault fault_ = MemoryFault::kNone;
   bool drain_event_wanted_ = false;
+  std::unique_ptr<Requester> requester_;
 
   // Receive side.
   alignas(64) ReceiveQueue receive_queue_;
   GivenBack receives_given_back_;
+  bool established_ = false;       // the first packet of the connection has come
+  bool receives_flushed_ = false;  // since the state is kError
+  std::unique_ptr<Responder> responder_;
 
   // Both sides.
   QpCapabilities capabilities_;

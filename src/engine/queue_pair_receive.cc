@@ -1,6 +1,7 @@
 // The receive side of a queue pair as far as every type shares it: posting, the checks that come before a packet's
 // service (InfiniBand Architecture volume 1, section 9.6), failing and flushing. The service itself: ud_receive.cc.
 #include <cerrno>
+#include <utility>
 
 #include "engine/queue_pair.h"
 
@@ -32,13 +33,21 @@ int QueuePair::post_receive(std::uint64_t wr_id, std::span<const Sge> sges) noex
     error = receive_queue_.post(wr_id, sges);
   }
   if (error != 0) return error;
-  if (now == QpState::kError) flush_receive();
+  if (now == QpState::kError) {
+    receives_flushed_ = true;
+    flush_receive();
+  }
   return 0;
 }
 
 Drop QueuePair::on_packet(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size,
                           Instant /*now*/) noexcept {
   if (!receives(state())) return Drop::kBadQpState;
+  if (is_connected()) {
+    if (responder_ == nullptr) return Drop::kOpcodeNotForQp;
+    const Drop drop = check_connected(packet, envelope);
+    return drop == Drop::kNone ? receive_request(packet) : drop;
+  }
   if (type_ != QpType::kUd || wire::row_of(packet.bth.opcode).transport != wire::Transport::kUd) {
     return Drop::kOpcodeNotForQp;
   }
@@ -46,11 +55,20 @@ Drop QueuePair::on_packet(const wire::Packet& packet, const Envelope& envelope, 
   return receive_ud(packet, envelope, udp_payload_size);
 }
 
+// Of this connection, from its other end, by the path that they agreed on.
+Drop QueuePair::check_connected(const wire::Packet& packet, const Envelope& envelope) const noexcept {
+  if (wire::row_of(packet.bth.opcode).transport != connection_.transport) return Drop::kOpcodeNotForQp;
+  if (!matches(packet.bth.pkey)) return Drop::kPkeyMismatch;
+  const bool is_peer =
+      envelope.source == connection_.envelope.destination && envelope.destination == connection_.envelope.source;
+  return is_peer ? Drop::kNone : Drop::kNotThePeer;
+}
+
 // A receive whose memory is not as it should be takes the queue pair to the error state; the completion says why.
 Drop QueuePair::fail_receive(std::uint64_t wr_id, MemoryFault fault) noexcept {
   state_.store(QpState::kError, std::memory_order_relaxed);
   complete_receive(wr_id, WcStatus::kLocalProtectionError, fault);
-  flush_receive();
+  settle_receive();
   return Drop::kReceiveProtection;
 }
 
@@ -69,8 +87,18 @@ Place QueuePair::receive_place() noexcept {
   return {has_shared_receives() ? nullptr : &receives_given_back_, receive_queue_.popped()};
 }
 
+void QueuePair::settle_receive() noexcept {
+  if (state() != QpState::kError || std::exchange(receives_flushed_, true)) return;
+  flush_receive();
+}
+
 // What is in a shared queue stays there for the others; the event says that no more will be taken for this one.
 void QueuePair::flush_receive() noexcept {
+  if (responder_ != nullptr) {
+    if (const auto wr_id = responder_->abandon_receive()) {
+      complete_receive(*wr_id, WcStatus::kFlushError, MemoryFault::kNone);
+    }
+  }
   if (has_shared_receives()) {
     raise(QpEvent::kLastWqeReached);
     return;

@@ -2,8 +2,10 @@
 // volume 1, sections 10.7.2, 10.8.2 and 10.10.2). How a request becomes packets is the type's: ud_send.cc.
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "engine/queue_pair.h"
+#include "engine/request_kind.h"
 
 namespace verbena::engine {
 
@@ -15,6 +17,44 @@ int QueuePair::judge(const SendRequest& request, std::uint64_t& length, SendVerd
   if ((request.flags & kSendInline) != 0 && length > capabilities_.max_inline_data) return EINVAL;
   verdict = verdict_on(request);
   return verdict == SendVerdict::kRefuse ? EINVAL : 0;
+}
+
+SendVerdict QueuePair::verdict_on(const SendRequest& request) const noexcept {
+  if (sends_datagrams()) return verdict_on_datagram(request);
+  if (requester_ != nullptr) return verdict_on_request(request);
+  return SendVerdict::kRefuse;
+}
+
+void QueuePair::write_wqe(const SendRequest& request, std::uint64_t length, SendVerdict verdict) noexcept {
+  SendWqe& wqe = send_queue_.free_slot();
+  wqe.wr_id = request.wr_id;
+  wqe.address = request.address;
+  wqe.length = static_cast<std::uint32_t>(std::min<std::uint64_t>(length, UINT32_MAX));
+  wqe.opcode = request.opcode;
+  wqe.sge_count = static_cast<std::uint8_t>(request.sges.size());
+  wqe.flags = (signal_all_ || (request.flags & kSendSignaled) != 0) ? SendWqe::kSignaled : std::uint8_t{0};
+  if (verdict == SendVerdict::kFailLater) {
+    wqe.flags |= SendWqe::kRefused;
+    wqe.byte_period = 0;
+    if (requester_ != nullptr) requester_->prepare_refused(wqe);
+    return;
+  }
+  if ((request.flags & kSendInline) != 0) {
+    wqe.flags |= SendWqe::kInline;
+    std::byte* to = SendQueue::inline_data_of(wqe);
+    for (const Sge& sge : request.sges) {
+      if (sge.length == 0) continue;
+      std::memcpy(to, reinterpret_cast<const std::byte*>(sge.address), sge.length);
+      to += sge.length;
+    }
+  } else {
+    std::copy(request.sges.begin(), request.sges.end(), SendQueue::sges_of(wqe));
+  }
+  if (sends_datagrams()) {
+    encode_ud(request, wqe);
+  } else {
+    requester_->prepare(request, wqe);
+  }
 }
 
 int QueuePair::check_send(const SendRequest& request) const noexcept {
@@ -37,6 +77,7 @@ int QueuePair::post_send(const SendRequest& request) noexcept {
 }
 
 bool QueuePair::poll_transmit(Instant now, Transmit& packet) noexcept {
+  if (requester_ != nullptr) return poll_request(now, packet);
   if (state() != QpState::kReadyToSend) [[unlikely]] {
     // Those on their way complete first: their packets may still have to be read.
     if (send_queue_.on_their_way() == 0) settle_send();
@@ -49,11 +90,17 @@ bool QueuePair::poll_transmit(Instant now, Transmit& packet) noexcept {
 
 bool QueuePair::has_untransmitted() const noexcept {
   if (state() == QpState::kError) return send_queue_.size() != 0;
+  if (requester_ != nullptr) return sends_requests() && requester_->has_sendable(state() == QpState::kReadyToSend);
   return state() == QpState::kReadyToSend && sends_datagrams() && !send_queue_.all_begun() &&
          fault_status_ == WcStatus::kSuccess;
 }
 
 void QueuePair::on_transmitted(std::size_t count) noexcept {
+  if (requester_ != nullptr) {
+    requester_->on_transmitted(count);
+    settle_requests();
+    return;
+  }
   for (count = std::min(count, send_queue_.on_their_way()); count != 0; --count) {
     const SendWqe& wqe = send_queue_.oldest();
     if ((wqe.flags & SendWqe::kSignaled) != 0) {
@@ -67,6 +114,10 @@ void QueuePair::on_transmitted(std::size_t count) noexcept {
 }
 
 void QueuePair::rewind_transmit() noexcept {
+  if (requester_ != nullptr) {
+    requester_->rewind_transmit();
+    return;
+  }
   while (send_queue_.on_their_way() != 0) {
     const SendWqe& wqe = send_queue_.unbegin();
     if (wqe.byte_period != 0) pacer_.refund(wqe.byte_period, paced_size(wqe));
@@ -74,7 +125,10 @@ void QueuePair::rewind_transmit() noexcept {
   fault_status_ = WcStatus::kSuccess;  // of a request that will have its turn again
 }
 
-std::optional<Instant> QueuePair::next_timeout() const noexcept {
+std::optional<Instant> QueuePair::next_departure() const noexcept {
+  if (requester_ != nullptr) {
+    return sends_requests() ? requester_->next_departure(state() == QpState::kReadyToSend) : std::nullopt;
+  }
   if (state() != QpState::kReadyToSend || send_queue_.all_begun()) return std::nullopt;
   if (send_queue_.next().byte_period == 0) return std::nullopt;
   return pacer_.free_at();
@@ -110,7 +164,7 @@ void QueuePair::complete_send(WcStatus status, MemoryFault fault) noexcept {
   Completion completion;
   completion.wr_id = wqe.wr_id;
   completion.status = status;
-  completion.opcode = WcOpcode::kSend;
+  completion.opcode = requester_ == nullptr ? WcOpcode::kSend : kind_of(wqe.opcode)->completion;
   completion.vendor_error = static_cast<std::uint32_t>(fault);
   completion.byte_length = wqe.length;
   completion.qp_number = qpn_.value();

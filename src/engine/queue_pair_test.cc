@@ -309,7 +309,7 @@ TEST_F(QueuePairTest, SendSideAndReceiveSideMayBeTwoThreads) {
   EXPECT_EQ(completed, posted);
 }
 
-TEST_F(QueuePairTest, OtherTypesPostButSendNothing) {
+TEST_F(QueuePairTest, AConnectionMakesPacketsOfItsRequests) {
   QueuePair qp(host_.config(100, QpType::kRc));
   ASSERT_TRUE(bring_up(qp, connected()));
   SendRequest write = request(1);
@@ -318,8 +318,17 @@ TEST_F(QueuePairTest, OtherTypesPostButSendNothing) {
   write.opcode = static_cast<SendOpcode>(12);
   EXPECT_EQ(qp.post_send(write), EINVAL);
   Transmit packet;
+  ASSERT_TRUE(qp.poll_transmit({}, packet));
+  const auto bytes = testing::flatten(packet);
+  wire::Packet decoded;
+  ASSERT_EQ(wire::decode_packet(bytes, false, decoded), Drop::kNone);
+  EXPECT_EQ(decoded.bth.opcode, wire::Opcode::kRcWriteOnly);
+  EXPECT_EQ(decoded.bth.psn, Psn(0xabcdef));
+  EXPECT_TRUE(decoded.bth.ack_request);
+  EXPECT_EQ(decoded.reth.length, 64U);
+  qp.on_transmitted(1);
   EXPECT_FALSE(qp.poll_transmit({}, packet));
-  EXPECT_FALSE(qp.has_untransmitted());
+  EXPECT_FALSE(qp.has_untransmitted()) << "it waits for the other end, not for the transport";
 }
 
 }  // namespace

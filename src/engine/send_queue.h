@@ -1,4 +1,4 @@
-// Posted sends, oldest first, in slots of one size, each ready for the wire: its headers are encoded when it is posted.
+// Posted sends, oldest first, in slots of one size.
 //
 //    given back   completed        cursor           posted
 //   free   │ done     │ on their way  │ not yet begun  │ free
@@ -17,9 +17,12 @@
 #include <vector>
 
 #include "base/envelope.h"
+#include "base/psn.h"
 #include "base/qpn.h"
+#include "base/strong.h"
 #include "engine/place.h"
 #include "engine/rate.h"
+#include "engine/send_request.h"
 #include "engine/sge.h"
 #include "wire/bth.h"
 #include "wire/deth.h"
@@ -27,29 +30,51 @@
 
 namespace verbena::engine {
 
-struct AddressHandle;
+// What a datagram needs beside its payload: ready for the wire when it is posted.
+struct DatagramPart {
+  static constexpr std::size_t kHeaderRoom = wire::Bth::kSize + wire::Deth::kSize + wire::ImmDt::kSize;
+
+  Envelope envelope;
+  std::array<std::byte, kHeaderRoom> header;
+  Qpn destination_qpn;
+  std::uint8_t header_size;
+};
+
+// What a request on a connection needs: its packets are made one by one (requester.h).
+struct ConnectedPart {
+  std::uint64_t remote_address;
+  std::uint64_t compare_add;
+  std::uint64_t swap;
+  MemoryKey rkey;
+  std::uint32_t immediate;  // in network order; or the key to invalidate
+  Psn first_psn;
+  std::uint32_t packet_count;  // PSNs it takes; 0 for what goes on in this host only
+  std::uint32_t shared_queue;  // XRC: the shared receive queue at the other end
+  bool fence;
+  bool solicited;
+};
 
 struct SendWqe {
-  static constexpr std::size_t kHeaderRoom = wire::Bth::kSize + wire::Deth::kSize + wire::ImmDt::kSize;
   static constexpr std::uint8_t kInline = 1;
   static constexpr std::uint8_t kSignaled = 2;
   static constexpr std::uint8_t kRefused = 4;  // accepted, and to fail with LOC_QP_OP_ERR when its turn comes
 
   std::uint64_t wr_id;
   const AddressHandle* address;  // as posted, to tell who is named; may be gone. nullptr: none, or forgotten
-  Envelope envelope;
-  std::array<std::byte, kHeaderRoom> header;
-  Qpn destination_qpn;
-  std::uint32_t length;    // of the payload; UINT32_MAX for all that is longer
-  BytePeriod byte_period;  // the pace of the address handle
-  std::uint8_t header_size;
+  std::uint32_t length;          // of the payload; UINT32_MAX for all that is longer
+  BytePeriod byte_period;        // the pace of the address handle
+  SendOpcode opcode;
   std::uint8_t sge_count;
   std::uint8_t flags;
+  union {
+    DatagramPart datagram;
+    ConnectedPart connected;
+  };
 };
 
-// What a packet counts for at a static rate.
+// What a datagram counts for at a static rate.
 inline std::uint32_t paced_size(const SendWqe& wqe) noexcept {
-  return wqe.length + wqe.header_size;
+  return wqe.length + wqe.datagram.header_size;
 }
 
 class SendQueue {
@@ -89,6 +114,12 @@ class SendQueue {
   }
   // What polling the completion of the request that was completed last gives back.
   Place place() noexcept { return {&given_back_, completed_}; }
+  // By position, as the picture counts. Requires: completed() <= position < posted().
+  SendWqe& at(std::uint64_t position) noexcept { return wqe_at(position); }
+  const SendWqe& at(std::uint64_t position) const noexcept { return const_cast<SendQueue*>(this)->wqe_at(position); }
+  std::uint64_t completed() const noexcept { return completed_; }
+  std::uint64_t begun() const noexcept { return cursor_; }
+  std::uint64_t posted() const noexcept { return posted_; }
   // Takes back the youngest begin(). Requires: on_their_way() != 0.
   SendWqe& unbegin() noexcept { return wqe_at(--cursor_); }
   // Takes the address out of the requests that keep a place and name it; how many.

@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <span>
 
-#include "engine/address_handle.h"
+#include "base/strong.h"
 #include "engine/sge.h"
 
 namespace verbena::engine {
+
+struct AddressHandle;
 
 enum class SendOpcode : std::uint8_t {
   kRdmaWrite = 0,
@@ -39,12 +41,19 @@ struct SendRequest {
   std::uint64_t wr_id = 0;
   SendOpcode opcode = SendOpcode::kSend;  // any number may stand here; an unknown one is refused
   std::uint32_t flags = 0;
-  std::uint32_t immediate = 0;  // in network order, as it stands in the work request
+  std::uint32_t immediate = 0;  // in network order, as it stands in the work request; or the key to invalidate
   std::span<const Sge> sges;
   // For UD, and only where the opcode is a send: in any other, verbs keeps other things in their place.
   const AddressHandle* address = nullptr;
   std::uint32_t remote_qpn = 0;
   std::uint32_t remote_qkey = 0;
+  // For RDMA and atomics.
+  std::uint64_t remote_address = 0;
+  MemoryKey rkey;
+  std::uint64_t compare_add = 0;
+  std::uint64_t swap = 0;
+  // For XRC: the shared receive queue at the other end.
+  std::uint32_t shared_queue = 0;
 };
 
 }  // namespace verbena::engine

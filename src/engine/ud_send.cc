@@ -12,12 +12,14 @@ namespace {
 // A Q_Key with this bit in a request means: that of the queue pair (section 10.2.5).
 constexpr std::uint32_t kOwnQkey = 0x80000000;
 
-SendVerdict verdict_on_datagram(const SendRequest& request, const ProtectionDomain* domain) noexcept {
+}  // namespace
+
+SendVerdict QueuePair::verdict_on_datagram(const SendRequest& request) const noexcept {
   switch (request.opcode) {
     case SendOpcode::kSend:
     case SendOpcode::kSendWithImmediate:
       if (request.address == nullptr) return SendVerdict::kRefuse;
-      return request.address->domain == domain ? SendVerdict::kAccept : SendVerdict::kFailLater;
+      return request.address->domain == domain_ ? SendVerdict::kAccept : SendVerdict::kFailLater;
     // Operations of other services: hardware finds out when their turn comes.
     case SendOpcode::kRdmaWrite:
     case SendOpcode::kRdmaWriteWithImmediate:
@@ -36,45 +38,12 @@ SendVerdict verdict_on_datagram(const SendRequest& request, const ProtectionDoma
   return SendVerdict::kRefuse;
 }
 
-}  // namespace
-
-SendVerdict QueuePair::verdict_on(const SendRequest& request) const noexcept {
-  if (sends_datagrams()) return verdict_on_datagram(request, domain_);
-  return is_known(request.opcode) ? SendVerdict::kAccept : SendVerdict::kRefuse;
-}
-
-void QueuePair::write_wqe(const SendRequest& request, std::uint64_t length, SendVerdict verdict) noexcept {
-  SendWqe& wqe = send_queue_.free_slot();
-  wqe.wr_id = request.wr_id;
-  wqe.address = request.address;
-  wqe.length = static_cast<std::uint32_t>(std::min<std::uint64_t>(length, UINT32_MAX));
-  wqe.sge_count = static_cast<std::uint8_t>(request.sges.size());
-  wqe.flags = (signal_all_ || (request.flags & kSendSignaled) != 0) ? SendWqe::kSignaled : std::uint8_t{0};
-  if (verdict == SendVerdict::kFailLater) {
-    wqe.flags |= SendWqe::kRefused;
-    wqe.byte_period = 0;
-    return;
-  }
-  if ((request.flags & kSendInline) != 0) {
-    wqe.flags |= SendWqe::kInline;
-    std::byte* to = SendQueue::inline_data_of(wqe);
-    for (const Sge& sge : request.sges) {
-      if (sge.length == 0) continue;
-      std::memcpy(to, reinterpret_cast<const std::byte*>(sge.address), sge.length);
-      to += sge.length;
-    }
-  } else {
-    std::copy(request.sges.begin(), request.sges.end(), SendQueue::sges_of(wqe));
-  }
-  if (sends_datagrams()) encode_ud(request, wqe);
-}
-
 void QueuePair::encode_ud(const SendRequest& request, SendWqe& wqe) noexcept {
   const AddressHandle& address = *request.address;
-  wqe.envelope = address.envelope;
-  if (wqe.envelope.source_port == 0) wqe.envelope.source_port = source_port_;
+  wqe.datagram.envelope = address.envelope;
+  if (wqe.datagram.envelope.source_port == 0) wqe.datagram.envelope.source_port = source_port_;
   wqe.byte_period = address.byte_period;
-  wqe.destination_qpn = Qpn(request.remote_qpn);
+  wqe.datagram.destination_qpn = Qpn(request.remote_qpn);
 
   const bool has_immediate = request.opcode == SendOpcode::kSendWithImmediate;
   wire::Bth bth;
@@ -82,21 +51,21 @@ void QueuePair::encode_ud(const SendRequest& request, SendWqe& wqe) noexcept {
   bth.solicited = (request.flags & kSendSolicited) != 0;
   bth.pad_count = wire::pad_count(wqe.length);
   bth.pkey = wire::kDefaultPkey;
-  bth.destination_qpn = wqe.destination_qpn;
+  bth.destination_qpn = wqe.datagram.destination_qpn;
   bth.psn = next_psn_;
   ++next_psn_;
   wire::Deth deth;
   deth.qkey = (request.remote_qkey & kOwnQkey) != 0 ? qkey_ : Qkey(request.remote_qkey);
   deth.source_qpn = qpn_;
 
-  const std::span header(wqe.header);
+  const std::span header(wqe.datagram.header);
   constexpr std::size_t kDatagramHeaders = wire::Bth::kSize + wire::Deth::kSize;
   bth.encode(header.first<wire::Bth::kSize>());
   deth.encode(header.subspan<wire::Bth::kSize, wire::Deth::kSize>());
-  wqe.header_size = kDatagramHeaders;
+  wqe.datagram.header_size = kDatagramHeaders;
   if (has_immediate) {
     wire::ImmDt{request.immediate}.encode(header.subspan<kDatagramHeaders, wire::ImmDt::kSize>());
-    wqe.header_size += wire::ImmDt::kSize;
+    wqe.datagram.header_size += wire::ImmDt::kSize;
   }
 }
 
@@ -111,13 +80,13 @@ bool QueuePair::begin_ud(Instant now, Transmit& packet) noexcept {
   if (const MemoryFault fault = gather(wqe, packet); fault != MemoryFault::kNone) [[unlikely]] {
     return stop_sending(WcStatus::kLocalProtectionError, fault);
   }
-  packet.envelope = &wqe.envelope;
+  packet.envelope = &wqe.datagram.envelope;
   packet.source_qpn = qpn_;
-  packet.destination_qpn = wqe.destination_qpn;
+  packet.destination_qpn = wqe.datagram.destination_qpn;
   packet.payload_size = wqe.length;
   const std::uint8_t pad = wire::pad_count(wqe.length);
   if (pad != 0) packet.parts[packet.part_count++] = wire::pad_bytes(wqe.length);
-  packet.size = wqe.header_size + wqe.length + pad;
+  packet.size = wqe.datagram.header_size + wqe.length + pad;
   if (wqe.byte_period != 0) pacer_.on_sent(now, wqe.byte_period, paced_size(wqe));
   send_queue_.begin();
   return true;
@@ -125,7 +94,7 @@ bool QueuePair::begin_ud(Instant now, Transmit& packet) noexcept {
 
 // Headers and payload as the first parts of the packet.
 MemoryFault QueuePair::gather(SendWqe& wqe, Transmit& packet) const noexcept {
-  packet.parts[0] = std::span(wqe.header).first(wqe.header_size);
+  packet.parts[0] = std::span(wqe.datagram.header).first(wqe.datagram.header_size);
   packet.part_count = 1;
   if ((wqe.flags & SendWqe::kInline) != 0) {
     if (wqe.length != 0) packet.parts[packet.part_count++] = {SendQueue::inline_data_of(wqe), wqe.length};

@@ -406,7 +406,7 @@ TEST_F(UdSendTest, APacedAddressHandleSetsTheTimeOfTheNextPacket) {
   const Instant begin = now_;
   for (; sent < 16; ++sent, qp_.on_transmitted(1)) {
     if (poll()) continue;
-    const auto next = qp_.next_timeout();
+    const auto next = qp_.next_departure();
     ASSERT_TRUE(next);
     ASSERT_GT(*next, now_);
     now_ = *next;
@@ -416,7 +416,7 @@ TEST_F(UdSendTest, APacedAddressHandleSetsTheTimeOfTheNextPacket) {
   EXPECT_GT((now_ - begin).count(), 15 * 3328 - 20'000 - 3328);
   expect_completion(1, WcStatus::kSuccess);
   ASSERT_EQ(post(1), 0);
-  EXPECT_FALSE(qp_.next_timeout()) << "another address handle has no pace";
+  EXPECT_FALSE(qp_.next_departure()) << "another address handle has no pace";
   EXPECT_TRUE(poll());
 }
 

@@ -1,0 +1,49 @@
+// How a connected queue pair receives: through its responder, whose outcome becomes completions, events and states
+// here.
+#include <algorithm>
+#include <utility>
+
+#include "engine/queue_pair.h"
+
+namespace verbena::engine {
+namespace {
+
+// The queue pair's own receives, as a responder takes them. The slot stays as it is until the next post.
+class OwnReceives final : public ReceiveSource {
+ public:
+  explicit OwnReceives(ReceiveQueue& queue) noexcept : queue_(queue) {}
+  Take take(std::uint64_t /*length*/, TakenReceive& taken) noexcept override {
+    if (queue_.empty()) return Take::kEmpty;
+    const ReceiveRequest request = queue_.front();
+    taken.wr_id = request.wr_id;
+    taken.sge_count = static_cast<std::uint32_t>(request.sges.size());
+    std::copy(request.sges.begin(), request.sges.end(), taken.sges.begin());
+    queue_.pop();
+    return Take::kTaken;
+  }
+
+ private:
+  ReceiveQueue& queue_;
+};
+
+}  // namespace
+
+Drop QueuePair::receive_request(const wire::Packet& packet) noexcept {
+  if (state() == QpState::kReadyToReceive && !std::exchange(established_, true)) {
+    raise(QpEvent::kCommunicationEstablished);
+  }
+  OwnReceives own(receive_queue_);
+  Responder::Outcome outcome;
+  responder_->on_request(packet, has_shared_receives() ? *shared_receives_ : static_cast<ReceiveSource&>(own), outcome);
+  if (outcome.completes && !receive_completions_->push(outcome.completion, receive_place())) {
+    outcome.drop = Drop::kCqOverrun;
+  }
+  if (outcome.fatal) {
+    state_.store(QpState::kError, std::memory_order_relaxed);
+    if (outcome.tells) raise(outcome.access ? QpEvent::kAccessError : QpEvent::kRequestError);
+    settle_receive();
+  }
+  return outcome.drop;
+}
+
+}  // namespace verbena::engine

@@ -1,0 +1,34 @@
+// What the two ends of a connection agreed on, as modify() was told: the path to the other end and how patient to be.
+#pragma once
+
+#include <cstdint>
+
+#include "base/envelope.h"
+#include "base/instant.h"
+#include "base/qpn.h"
+#include "engine/memory_region.h"
+#include "engine/rate.h"
+#include "wire/opcode.h"
+
+namespace verbena::engine {
+
+struct Connection {
+  Envelope envelope;
+  Qpn destination;
+  wire::Transport transport = wire::Transport::kRc;
+  bool reliable = true;  // RC and XRC; UC is not
+  std::uint32_t mtu = 256;
+  std::uint32_t window = 128;  // packets that may be on their way without an answer; at least 2
+  BytePeriod byte_period = 0;  // the static rate of the path; 0: not paced
+  AccessFlags access = 0;      // what the other end may do here
+  Duration ack_timeout{0};     // 0: for ever
+  std::uint8_t retry_count = 0;
+  std::uint8_t rnr_retry = 0;  // kForever: without end
+  std::uint8_t max_rd_atomic = 0;
+  std::uint8_t max_dest_rd_atomic = 0;
+  std::uint8_t min_rnr_timer = 0;
+
+  static constexpr std::uint8_t kForever = 7;
+};
+
+}  // namespace verbena::engine

@@ -1,0 +1,225 @@
+// What is sent next, and what is done. The packets themselves: requester_packet.cc; the answers: requester_response.cc.
+#include "engine/requester.h"
+
+#include <algorithm>
+
+#include "engine/request_kind.h"
+
+namespace verbena::engine {
+
+void Requester::start(Psn first) noexcept {
+  next_psn_ = unacked_ = highest_ = first;
+  done_ = queue_.completed();
+  cursor_ = {.request = done_};
+  retries_left_ = connection_.retry_count;
+  rnr_left_ = connection_.rnr_retry;
+}
+
+void Requester::reset() noexcept {
+  start(Psn{});
+  failure_.reset();
+  fault_.reset();
+  deadline_.reset();
+  rnr_until_.reset();
+  yielded_count_ = transmitted_ = 0;
+  retrying_ = false;
+  pacer_ = {};
+}
+
+void Requester::resume() noexcept {
+  const Psn next = next_psn_;
+  reset();
+  start(next);
+}
+
+void Requester::prepare_refused(SendWqe& wqe) noexcept {
+  wqe.opcode = SendOpcode::kSend;
+  wqe.byte_period = 0;
+  wqe.connected = {};
+  wqe.connected.first_psn = next_psn_;
+  wqe.connected.packet_count = 1;
+  ++next_psn_;
+}
+
+void Requester::prepare(const SendRequest& request, SendWqe& wqe) noexcept {
+  const RequestKind& kind = *kind_of(request.opcode);
+  ConnectedPart& part = wqe.connected;
+  part.remote_address = request.remote_address;
+  part.compare_add = request.compare_add;
+  part.swap = request.swap;
+  part.rkey = request.rkey;
+  part.immediate = request.immediate;
+  part.shared_queue = request.shared_queue;
+  part.fence = (request.flags & kSendFence) != 0;
+  part.solicited = (request.flags & kSendSolicited) != 0;
+  part.first_psn = next_psn_;
+  part.packet_count = kind.local ? 0 : std::max(1U, (wqe.length + connection_.mtu - 1) / connection_.mtu);
+  next_psn_ = next_psn_ + part.packet_count;
+  wqe.byte_period = connection_.byte_period;
+}
+
+// --- sending
+
+bool Requester::poll_transmit(Instant now, bool may_begin, Transmit& packet) noexcept {
+  last_poll_ = now;
+  if (rnr_until_ && *rnr_until_ <= now) rnr_until_.reset();
+  for (;;) {
+    switch (step(may_begin, now, packet)) {
+      case Step::kPacket:
+        return true;
+      case Step::kNext:
+        break;
+      case Step::kWait:
+        return false;
+    }
+  }
+}
+
+// One packet, or one step of the cursor without a packet.
+Requester::Step Requester::step(bool may_begin, Instant now, Transmit& packet) noexcept {
+  if (failure_ || fault_ || rnr_until_ || yielded_count_ == kBatch || cursor_.request == queue_.posted())
+    return Step::kWait;
+  const bool begun = cursor_.request < queue_.begun();
+  if (!begun && !may_begin) return Step::kWait;
+  SendWqe& wqe = queue_.at(cursor_.request);
+  if (wqe.connected.packet_count == 0 || cursor_.packet == wqe.connected.packet_count) {
+    if (!begun) queue_.begin();
+    ++cursor_.request;
+    cursor_.packet = 0;
+    if (!connection_.reliable || done_ + 1 == cursor_.request) acknowledge_to(unacked_, now);
+    return Step::kNext;
+  }
+  if (blocked(wqe)) return Step::kWait;
+  if (wqe.byte_period != 0 && !pacer_.may_send(now)) return Step::kWait;
+  const Cursor before = cursor_;
+  if (!make_packet(wqe, packet)) return Step::kWait;
+  if (!begun) queue_.begin();
+  note_sent(wqe, before, now, packet);
+  return Step::kPacket;
+}
+
+void Requester::note_sent(const SendWqe& wqe, const Cursor& before, Instant now, const Transmit& packet) noexcept {
+  Yielded& yielded = yielded_[yielded_count_++];
+  yielded = {.before = before, .end = wqe.connected.first_psn + cursor_.packet, .paced = 0};
+  if (wqe.byte_period == 0) return;
+  yielded.paced = packet.size;
+  pacer_.on_sent(now, wqe.byte_period, packet.size);
+}
+
+// Waits for an answer, not for the transport.
+bool Requester::blocked(const SendWqe& wqe) const noexcept {
+  if (!connection_.reliable) return false;
+  const RequestKind& kind = *kind_of(wqe.opcode);
+  if (kind.needs_response && cursor_.reads >= std::max<std::uint32_t>(1, connection_.max_rd_atomic)) return true;
+  if (wqe.connected.fence && cursor_.packet == 0 && cursor_.reads != 0) return true;
+  return !window_open(wqe);
+}
+
+bool Requester::window_open(const SendWqe& wqe) const noexcept {
+  const Psn next = wqe.connected.first_psn + cursor_.packet;
+  std::uint32_t packets = 1;
+  if (wqe.opcode == SendOpcode::kRdmaRead) packets = piece_end(wqe, cursor_.packet) - cursor_.packet;
+  const std::int32_t waiting = next.distance_from(unacked_);
+  return waiting == 0 || static_cast<std::uint32_t>(waiting) + packets <= connection_.window;
+}
+
+std::uint32_t Requester::piece_end(const SendWqe& wqe, std::uint32_t packet) const noexcept {
+  const std::uint32_t piece = piece_packets();
+  return std::min(wqe.connected.packet_count, (packet / piece + 1) * piece);
+}
+
+bool Requester::has_sendable(bool may_begin) const noexcept {
+  if (failure_ || fault_ || rnr_until_ || cursor_.request == queue_.posted()) return false;
+  if (cursor_.request >= queue_.begun() && !may_begin) return false;
+  const SendWqe& wqe = queue_.at(cursor_.request);
+  return cursor_.packet == wqe.connected.packet_count || !blocked(wqe);
+}
+
+void Requester::on_transmitted(std::size_t count) noexcept {
+  count = std::min(count, yielded_count_ - transmitted_);
+  if (count == 0) return;
+  transmitted_ += count;
+  const Psn end = yielded_[transmitted_ - 1].end;
+  if (end.distance_from(highest_) > 0) highest_ = end;
+  if (transmitted_ == yielded_count_) yielded_count_ = transmitted_ = 0;
+  if (!connection_.reliable) {
+    acknowledge_to(end, last_poll_);
+  } else if (!deadline_) {
+    restart_timer(last_poll_);
+  }
+}
+
+void Requester::rewind_transmit() noexcept {
+  if (transmitted_ < yielded_count_) {
+    cursor_ = yielded_[transmitted_].before;
+    const BytePeriod period = queue_.at(cursor_.request).byte_period;
+    for (std::size_t i = transmitted_; i < yielded_count_; ++i) {
+      if (yielded_[i].paced != 0) pacer_.refund(period, yielded_[i].paced);
+    }
+  }
+  yielded_count_ = transmitted_ = 0;
+}
+
+// --- time
+
+void Requester::restart_timer(Instant now) noexcept {
+  const bool waiting = unacked_ != highest_ && !rnr_until_ && connection_.ack_timeout.count() != 0;
+  deadline_ = waiting ? std::optional(now + connection_.ack_timeout) : std::nullopt;
+}
+
+void Requester::on_timeout(Instant now) noexcept {
+  if (rnr_until_ && *rnr_until_ <= now) rnr_until_.reset();
+  if (failure_ || !deadline_ || now < *deadline_) return;
+  observe(TransportEvent::kTimeout);
+  retrying_ = false;
+  retry(now);
+}
+
+std::optional<Instant> Requester::next_timeout() const noexcept {
+  if (failure_) return std::nullopt;
+  if (deadline_ && rnr_until_) return std::min(*deadline_, *rnr_until_);
+  return deadline_ ? deadline_ : rnr_until_;
+}
+
+std::optional<Instant> Requester::next_departure(bool may_begin) const noexcept {
+  if (!has_sendable(may_begin) || queue_.at(cursor_.request).byte_period == 0) return std::nullopt;
+  return pacer_.free_at();
+}
+
+// --- failing
+
+void Requester::fail_later(WcStatus status, MemoryFault fault) noexcept {
+  fault_ = Failure{status, fault};
+  settle_failure();
+}
+
+void Requester::settle_failure() noexcept {
+  if (fault_ && !failure_ && done_ == cursor_.request) failure_ = fault_;
+}
+
+// Sends again from the oldest that is not answered, unless that has been done and nothing was answered since.
+void Requester::retry(Instant now) noexcept {
+  if (retrying_) return;
+  if (retries_left_ == 0) {
+    observe(TransportEvent::kRetryExceeded);
+    fail(WcStatus::kRetryExceededError);
+    return;
+  }
+  --retries_left_;
+  go_back();
+  restart_timer(now);
+}
+
+void Requester::go_back() noexcept {
+  retrying_ = true;
+  fault_.reset();  // found again when its turn comes
+  observe(TransportEvent::kRetransmission);
+  // A request that takes no packet has been carried out already: acknowledge_to() goes past it.
+  cursor_ = {.request = done_};
+  if (done_ < queue_.posted()) {
+    const std::int32_t packet = unacked_.distance_from(queue_.at(done_).connected.first_psn);
+    cursor_.packet = packet > 0 ? static_cast<std::uint32_t>(packet) : 0;
+  }
+}
+
+}  // namespace verbena::engine

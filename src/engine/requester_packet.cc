@@ -1,0 +1,170 @@
+// How a request becomes packets: where each stands in its message, its headers, and the memory it carries.
+#include <algorithm>
+
+#include "engine/limits.h"
+#include "engine/request_kind.h"
+#include "engine/requester.h"
+#include "engine/sge_range.h"
+
+namespace verbena::engine {
+namespace {
+
+using wire::Operation;
+
+constexpr std::uint32_t kAcksInWindow = 4;
+
+wire::Place place_of(std::uint32_t packet, std::uint32_t count) noexcept {
+  if (count == 1) return wire::Place::kOnly;
+  if (packet == 0) return wire::Place::kFirst;
+  return packet + 1 == count ? wire::Place::kLast : wire::Place::kMiddle;
+}
+
+// Lays headers down one after the other.
+class Headers {
+ public:
+  explicit Headers(std::span<std::byte> room) noexcept : room_(room) {}
+
+  template <class Header>
+  void add(const Header& header) noexcept {
+    header.encode(room_.subspan(size_).first<Header::kSize>());
+    size_ += Header::kSize;
+  }
+  std::span<const std::byte> bytes() const noexcept { return room_.first(size_); }
+
+ private:
+  std::span<std::byte> room_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace
+
+// The packet at the cursor, which moves behind it. False where its memory is at fault: the request fails.
+bool Requester::make_packet(SendWqe& wqe, Transmit& packet) noexcept {
+  const RequestKind& kind = *kind_of(wqe.opcode);
+  const ConnectedPart& part = wqe.connected;
+  const std::uint32_t number = cursor_.packet;
+  const bool is_read = kind.operation == Operation::kReadRequest;
+  const std::uint32_t end = is_read ? piece_end(wqe, number) : number + 1;
+  const wire::Place place = kind.needs_response ? wire::Place::kOnly : place_of(number, part.packet_count);
+  const std::uint32_t offset = number * connection_.mtu;
+  const std::uint32_t size = std::min(wqe.length - offset, (end - number) * connection_.mtu);
+  const std::uint32_t payload = kind.reads_locally || kind.operation == Operation::kFlush ? 0 : size;
+
+  packet.part_count = 1;
+  if ((wqe.flags & SendWqe::kRefused) != 0) {
+    fail_later(WcStatus::kLocalQpOperationError);
+    return false;
+  }
+  if (number == 0 && !is_well_sized(wqe)) {
+    fail_later(WcStatus::kLocalLengthError);
+    return false;
+  }
+  if (kind.reads_locally && number == 0) {  // found out before the other end is asked
+    MemoryPieces pieces;
+    const auto fault =
+        resolve_range(memory_, domain_, {SendQueue::sges_of(wqe), wqe.sge_count}, 0, wqe.length, kLocalWrite, pieces);
+    if (fault != MemoryFault::kNone) {
+      fail_later(WcStatus::kLocalProtectionError, fault);
+      return false;
+    }
+  }
+  if (const auto fault = add_payload(wqe, offset, payload, packet); fault != MemoryFault::kNone) {
+    fail_later(WcStatus::kLocalProtectionError, fault);
+    return false;
+  }
+
+  wire::Bth bth;
+  bth.opcode = wire_opcode(connection_.transport, kind, place);
+  const bool ends = place == wire::Place::kLast || place == wire::Place::kOnly;
+  const bool notifies = kind.operation == Operation::kSend || kind.has_immediate;
+  bth.solicited = part.solicited && ends && notifies;
+  bth.pad_count = wire::pad_count(payload);
+  bth.pkey = wire::kDefaultPkey;
+  bth.destination_qpn = connection_.destination;
+  bth.psn = part.first_psn + number;
+  bth.ack_request = connection_.reliable && (ends || (number + 1) % (connection_.window / kAcksInWindow + 1) == 0);
+
+  Headers headers(packet.header);
+  headers.add(bth);
+  if (connection_.transport == wire::Transport::kXrc) headers.add(wire::Xrceth{part.shared_queue});
+  const std::uint64_t remote = part.remote_address + offset;
+  switch (kind.operation) {
+    case Operation::kSend:
+      break;
+    case Operation::kWrite:
+      if (number == 0) headers.add(wire::Reth{remote, part.rkey, wqe.length});
+      break;
+    case Operation::kReadRequest:
+    case Operation::kAtomicWrite:
+      headers.add(wire::Reth{remote, part.rkey, size});
+      break;
+    case Operation::kFlush:
+      headers.add(wire::Feth{static_cast<std::uint8_t>(part.immediate & 0xf),
+                             static_cast<std::uint8_t>((part.immediate >> 4) & 0x3)});
+      headers.add(wire::Reth{remote, part.rkey, size});
+      break;
+    case Operation::kCompareSwap:
+      headers.add(wire::AtomicEth{part.remote_address, part.rkey, part.swap, part.compare_add});
+      break;
+    case Operation::kFetchAdd:
+      headers.add(wire::AtomicEth{part.remote_address, part.rkey, part.compare_add, 0});
+      break;
+    case Operation::kReadResponse:
+    case Operation::kAcknowledge:
+    case Operation::kAtomicAcknowledge:
+    case Operation::kCongestion:
+      break;
+  }
+  if (ends && kind.has_immediate) headers.add(wire::ImmDt{part.immediate});
+  if (ends && kind.has_invalidate) headers.add(wire::Ieth{MemoryKey(part.immediate)});
+
+  packet.parts[0] = headers.bytes();
+  if (const auto pad = wire::pad_bytes(payload); !pad.empty()) packet.parts[packet.part_count++] = pad;
+  packet.envelope = &connection_.envelope;
+  packet.source_qpn = own_;
+  packet.destination_qpn = connection_.destination;
+  packet.payload_size = payload;
+  packet.size = static_cast<std::uint32_t>(headers.bytes().size()) + payload + bth.pad_count;
+  cursor_.packet = end;
+  if (kind.needs_response) ++cursor_.reads;
+  return true;
+}
+
+// An atomic is of eight bytes, and no message is longer than 2 GiB (section 9.7.4.1.5 and table 41).
+bool Requester::is_well_sized(const SendWqe& wqe) const noexcept {
+  switch (wqe.opcode) {
+    case SendOpcode::kCompareSwap:
+    case SendOpcode::kFetchAdd:
+    case SendOpcode::kAtomicWrite:
+      return wqe.length == sizeof(std::uint64_t);
+    case SendOpcode::kRdmaWrite:
+    case SendOpcode::kRdmaWriteWithImmediate:
+    case SendOpcode::kSend:
+    case SendOpcode::kSendWithImmediate:
+    case SendOpcode::kRdmaRead:
+    case SendOpcode::kLocalInvalidate:
+    case SendOpcode::kBindMemoryWindow:
+    case SendOpcode::kSendWithInvalidate:
+    case SendOpcode::kSegmentedSend:
+    case SendOpcode::kFlush:
+      return wqe.length <= kMaxMessage;
+  }
+  return false;
+}
+
+MemoryFault Requester::add_payload(SendWqe& wqe, std::uint32_t offset, std::uint32_t size,
+                                   Transmit& packet) const noexcept {
+  if (size == 0) return MemoryFault::kNone;
+  if ((wqe.flags & SendWqe::kInline) != 0) {
+    packet.parts[packet.part_count++] = {SendQueue::inline_data_of(wqe) + offset, size};
+    return MemoryFault::kNone;
+  }
+  MemoryPieces pieces;
+  const auto fault =
+      resolve_range(memory_, domain_, {SendQueue::sges_of(wqe), wqe.sge_count}, offset, size, kLocalRead, pieces);
+  if (fault != MemoryFault::kNone) return fault;
+  for (const auto part : pieces.list()) packet.parts[packet.part_count++] = part;
+  return MemoryFault::kNone;
+}
+
+}  // namespace verbena::engine

@@ -1,0 +1,165 @@
+// The responder of a connection: carries out the requests of the other end in the order of their PSNs, and answers them
+// (InfiniBand Architecture volume 1, sections 9.7 and 9.8.1). One for each RC, UC and XRC queue pair that receives.
+//
+//                 psn == expected            psn > expected          psn < expected
+//   reliable      carried out, answered      one NAK, then silence   answered again from what is remembered
+//   unreliable    carried out                the rest of the message is dropped; the next message is taken
+//
+// Answers wait in a queue in the order of their PSNs; an acknowledgement takes in the one before it that has not left
+// yet. The bytes of a read leave from where they lie.
+//
+// Thread-safety: none; the receive side of a queue pair owns it.
+// Ownership:     keeps references to the domain, the memory table and the connection.
+// Errors:        a packet that changes nothing is a Drop.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/drop.h"
+#include "base/psn.h"
+#include "base/qpn.h"
+#include "engine/completion.h"
+#include "engine/connection.h"
+#include "engine/memory_table.h"
+#include "engine/protection_domain.h"
+#include "engine/shared_receive_queue.h"
+#include "engine/transmit.h"
+#include "engine/transport_event.h"
+#include "wire/packet.h"
+
+namespace verbena::engine {
+
+class Responder {
+ public:
+  // What a request came to beside its answer. At most one receive ends with a packet.
+  struct Outcome {
+    Drop drop = Drop::kNone;
+    bool completes = false;  // the receive that was taken last, as `completion` says
+    bool fatal = false;      // the queue pair is to go to the error state
+    bool tells = false;      // with fatal: no receive told it; an asynchronous event must
+    bool access = false;     // with tells: the access was refused; else the request
+    Completion completion;
+  };
+
+  Responder(const ProtectionDomain& domain, const MemoryTable& memory, const Connection& connection, Qpn own,
+            TransportObserver* observer) noexcept
+      : domain_(domain), memory_(memory), connection_(connection), own_(own), observer_(observer) {}
+
+  // Requests are carried out from here on; the first has `expected`. Throws std::bad_alloc.
+  void start(Psn expected);
+  void reset() noexcept;
+
+  // Receives are taken from `receives`.
+  void on_request(const wire::Packet& packet, ReceiveSource& receives, Outcome& outcome) noexcept;
+  // The receive that a message has begun to fill, if there is one: to be flushed. Then no more.
+  std::optional<std::uint64_t> abandon_receive() noexcept;
+
+  // As those of the requester, for answers.
+  bool poll_transmit(Transmit& packet) noexcept;
+  void on_transmitted(std::size_t count) noexcept;
+  void rewind_transmit() noexcept;
+  bool has_responses() const noexcept { return next_.reply != tail_; }
+
+ private:
+  static constexpr std::size_t kBatch = 16;
+
+  static constexpr std::size_t kSpareReplies = 4;  // for what tells the other end off
+
+  enum class Message : std::uint8_t { kNone, kSend, kWrite };
+  enum class ReplyKind : std::uint8_t { kAcknowledge, kRead, kAtomic, kDone };
+  struct Reply {
+    ReplyKind kind = ReplyKind::kAcknowledge;
+    wire::Syndrome syndrome;
+    Psn psn;  // of the first packet
+    std::uint32_t msn = 0;
+    std::uint64_t address = 0;  // kRead; kAtomic: the original value
+    MemoryKey rkey;
+    std::uint32_t length = 0;
+  };
+  // A read or an atomic that may have to be answered again.
+  struct Resource {
+    ReplyKind kind = ReplyKind::kAcknowledge;  // kAcknowledge: empty
+    Psn psn;
+    std::uint32_t packets = 0;
+    std::uint64_t address = 0;  // kAtomic: the original value
+    MemoryKey rkey;
+    std::uint32_t length = 0;
+  };
+  struct Position {
+    std::uint64_t reply = 0;
+    std::uint32_t packet = 0;
+  };
+
+  // Steps of a request. Each answers whether to go on.
+  bool in_sequence(const wire::Packet& packet, Outcome& outcome) noexcept;
+  bool fits_message(const wire::Packet& packet, const wire::OpcodeRow& row, Outcome& outcome) noexcept;
+  void execute(const wire::Packet& packet, const wire::OpcodeRow& row, ReceiveSource& receives,
+               Outcome& outcome) noexcept;
+  void on_send(const wire::Packet& packet, const wire::OpcodeRow& row, ReceiveSource& receives,
+               Outcome& outcome) noexcept;
+  void on_write(const wire::Packet& packet, const wire::OpcodeRow& row, ReceiveSource& receives,
+                Outcome& outcome) noexcept;
+  void on_read(const wire::Packet& packet, Outcome& outcome) noexcept;
+  void on_atomic(const wire::Packet& packet, wire::Operation operation, Outcome& outcome) noexcept;
+  void on_atomic_write(const wire::Packet& packet, Outcome& outcome) noexcept;
+  void on_flush(const wire::Packet& packet, Outcome& outcome) noexcept;
+  void on_duplicate(const wire::Packet& packet, Outcome& outcome) noexcept;
+
+  bool take_receive(const wire::Packet& packet, ReceiveSource& receives, Outcome& outcome) noexcept;
+  void complete_receive(const wire::Packet& packet, const wire::OpcodeRow& row, WcOpcode opcode, std::uint32_t length,
+                        Outcome& outcome) noexcept;
+  bool grants(AccessFlags access, MemoryKey rkey, std::uint64_t address, std::uint32_t length,
+              std::span<std::byte>& bytes) const noexcept;
+  void finish(const wire::Packet& packet, const wire::OpcodeRow& row, std::uint32_t psns) noexcept;
+
+  // Refusals.
+  void refuse(wire::NakCode code, const wire::Packet& packet, Drop drop, Outcome& outcome) noexcept;
+  void fail_receive(WcStatus status, MemoryFault fault, Outcome& outcome) noexcept;
+  void not_ready(const wire::Packet& packet, Outcome& outcome) noexcept;
+
+  // Answers.
+  void acknowledge(Psn psn, wire::Syndrome syndrome) noexcept;
+  bool reply(const Reply& reply) noexcept;
+  // Whether one more read or atomic may wait; where not, the other end has more open than was agreed.
+  bool may_answer() const noexcept { return tail_ - head_.reply + kSpareReplies < replies_.size(); }
+  void remember(const Resource& resource) noexcept;
+  Reply& at(std::uint64_t position) noexcept { return replies_[position % replies_.size()]; }
+  std::uint32_t packets_of(std::uint32_t length) const noexcept;
+  void make_response(const Reply& reply, std::uint32_t number, Transmit& packet) noexcept;
+  void observe(TransportEvent event) const noexcept {
+    if (observer_ != nullptr) observer_->on_transport_event(event);
+  }
+
+  const ProtectionDomain& domain_;
+  const MemoryTable& memory_;
+  const Connection& connection_;
+  const Qpn own_;
+  TransportObserver* const observer_;
+
+  Psn expected_;
+  std::uint32_t msn_ = 0;
+  bool silent_ = false;  // asked for `expected_` already; nothing more is said until it comes
+
+  // The message that has begun.
+  Message message_ = Message::kNone;
+  bool has_receive_ = false;  // `receive_` was taken and is not completed
+  TakenReceive receive_;
+  std::uint64_t done_ = 0;  // bytes of it that have arrived
+  wire::Reth write_;
+
+  std::vector<Reply> replies_;  // a ring: [head_, tail_)
+  std::uint64_t tail_ = 0;
+  Position head_;  // the first packet that is not known to be transmitted
+  Position next_;  // the next packet to yield
+  std::array<Position, kBatch> yielded_;
+  std::size_t yielded_count_ = 0;
+  std::size_t transmitted_ = 0;
+
+  std::vector<Resource> resources_;  // a ring of the latest
+  std::size_t next_resource_ = 0;
+};
+
+}  // namespace verbena::engine

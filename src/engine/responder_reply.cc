@@ -1,0 +1,218 @@
+// Answers: what is said of a request, what is said again, and the packets that say it.
+#include <algorithm>
+
+#include "engine/limits.h"
+#include "engine/responder.h"
+#include "wire/credit.h"
+
+namespace verbena::engine {
+namespace {
+
+using wire::NakCode;
+
+// Opcodes of answers, behind those of the transport.
+constexpr std::uint8_t kReadFirst = 0x0d;
+constexpr std::uint8_t kReadMiddle = 0x0e;
+constexpr std::uint8_t kReadLast = 0x0f;
+constexpr std::uint8_t kReadOnly = 0x10;
+constexpr std::uint8_t kAcknowledgeCode = 0x11;
+constexpr std::uint8_t kAtomicAcknowledgeCode = 0x12;
+
+std::uint8_t read_code(std::uint32_t number, std::uint32_t count) noexcept {
+  if (count == 1) return kReadOnly;
+  if (number == 0) return kReadFirst;
+  return number + 1 == count ? kReadLast : kReadMiddle;
+}
+
+}  // namespace
+
+// --- refusals
+
+// The queue pair goes to the error state, and the other end learns why. UC refuses in silence and lives on.
+void Responder::refuse(NakCode code, const wire::Packet& packet, Drop drop, Outcome& outcome) noexcept {
+  outcome.drop = drop;
+  message_ = Message::kNone;
+  if (!connection_.reliable) {
+    expected_ = packet.bth.psn + 1;
+    return;
+  }
+  acknowledge(packet.bth.psn, wire::Syndrome::nak(code));
+  outcome.fatal = true;
+  if (has_receive_) {
+    fail_receive(
+        code == NakCode::kRemoteAccessError ? WcStatus::kLocalAccessError : WcStatus::kRemoteInvalidRequestError,
+        MemoryFault::kNone, outcome);
+    return;
+  }
+  outcome.tells = true;
+  outcome.access = code == NakCode::kRemoteAccessError;
+}
+
+void Responder::fail_receive(WcStatus status, MemoryFault fault, Outcome& outcome) noexcept {
+  outcome.fatal = true;
+  message_ = Message::kNone;
+  has_receive_ = false;
+  outcome.completes = true;
+  outcome.completion.wr_id = receive_.wr_id;
+  outcome.completion.status = status;
+  outcome.completion.opcode = WcOpcode::kReceive;
+  outcome.completion.vendor_error = static_cast<std::uint32_t>(fault);
+  outcome.completion.qp_number = own_.value();
+}
+
+void Responder::not_ready(const wire::Packet& packet, Outcome& outcome) noexcept {
+  outcome.drop = Drop::kNoReceiveRequest;
+  if (!connection_.reliable) {
+    message_ = Message::kNone;
+    expected_ = packet.bth.psn + 1;
+    return;
+  }
+  observe(TransportEvent::kRnrNakSent);
+  silent_ = true;
+  acknowledge(packet.bth.psn, wire::Syndrome::rnr_nak(connection_.min_rnr_timer));
+}
+
+// --- answering
+
+void Responder::acknowledge(Psn psn, wire::Syndrome syndrome) noexcept {
+  if (!connection_.reliable) return;
+  if (tail_ != next_.reply && syndrome.kind() == wire::SyndromeKind::kAck) {
+    Reply& last = at(tail_ - 1);
+    if (last.kind == ReplyKind::kAcknowledge && last.syndrome.kind() == wire::SyndromeKind::kAck) {
+      last.psn = psn;
+      last.msn = msn_;
+      return;
+    }
+  }
+  reply({ReplyKind::kAcknowledge, syndrome, psn, msn_, 0, {}, 0});
+}
+
+// False where too many answers wait already.
+bool Responder::reply(const Reply& reply) noexcept {
+  if (tail_ - head_.reply >= replies_.size()) return false;
+  at(tail_++) = reply;
+  return true;
+}
+
+void Responder::remember(const Resource& resource) noexcept {
+  resources_[next_resource_] = resource;
+  next_resource_ = (next_resource_ + 1) % resources_.size();
+}
+
+// A request from before `expected_`: what it did stays done, what was answered is answered again.
+void Responder::on_duplicate(const wire::Packet& packet, Outcome& outcome) noexcept {
+  observe(TransportEvent::kDuplicateRequest);
+  const Psn psn = packet.bth.psn;
+  const auto& row = wire::row_of(packet.bth.opcode);
+  if (row.operation == wire::Operation::kSend || row.operation == wire::Operation::kWrite) {
+    acknowledge(expected_ + Psn::kMask, wire::Syndrome::ack(wire::kNoCreditLimit));  // the one before it
+    return;
+  }
+  for (const Resource& known : resources_) {
+    if (known.kind == ReplyKind::kAcknowledge) continue;
+    const std::int32_t into = psn.distance_from(known.psn);
+    if (into < 0 || static_cast<std::uint32_t>(into) >= known.packets) continue;
+    Reply again{known.kind,  wire::Syndrome::ack(wire::kNoCreditLimit), psn, msn_, known.address, known.rkey,
+                known.length};
+    if (known.kind == ReplyKind::kRead) {
+      const std::uint64_t offset = std::uint64_t{static_cast<std::uint32_t>(into)} * connection_.mtu;
+      const bool same = row.operation == wire::Operation::kReadRequest && packet.reth.rkey == known.rkey &&
+                        packet.reth.address == known.address + offset && packet.reth.length <= known.length - offset;
+      if (!same) break;
+      again.address = packet.reth.address;
+      again.length = packet.reth.length;
+    }
+    // Where too much waits already, the other end will ask once more.
+    reply(again);
+    return;
+  }
+  outcome.drop = Drop::kDuplicateRequest;
+}
+
+// --- packets
+
+std::uint32_t Responder::packets_of(std::uint32_t length) const noexcept {
+  return std::max(1U, (length + connection_.mtu - 1) / connection_.mtu);
+}
+
+bool Responder::poll_transmit(Transmit& packet) noexcept {
+  if (next_.reply == tail_ || yielded_count_ == kBatch) return false;
+  Reply& reply = at(next_.reply);
+  std::uint32_t count = reply.kind == ReplyKind::kRead ? packets_of(reply.length) : 1;
+  if (reply.kind == ReplyKind::kRead && reply.length != 0) {
+    // The region may have gone since the request came.
+    const std::uint32_t offset = next_.packet * connection_.mtu;
+    const std::uint32_t size = std::min(reply.length - offset, connection_.mtu);
+    std::span<std::byte> bytes;
+    if (grants(kRemoteRead, reply.rkey, reply.address + offset, size, bytes)) {
+      packet.parts[1] = bytes;
+    } else {
+      reply = {ReplyKind::kAcknowledge,
+               wire::Syndrome::nak(NakCode::kRemoteAccessError),
+               reply.psn + next_.packet,
+               reply.msn,
+               0,
+               {},
+               0};
+      next_.packet = 0;
+      count = 1;
+    }
+  }
+  make_response(reply, next_.packet, packet);
+  if (++next_.packet == count) next_ = {next_.reply + 1, 0};
+  yielded_[yielded_count_++] = next_;
+  if (reply.kind == ReplyKind::kAcknowledge) observe(TransportEvent::kAckSent);
+  return true;
+}
+
+void Responder::make_response(const Reply& reply, std::uint32_t number, Transmit& packet) noexcept {
+  wire::Packet made;
+  std::uint8_t code = kAcknowledgeCode;
+  std::uint32_t payload = 0;
+  switch (reply.kind) {
+    case ReplyKind::kAcknowledge:
+      break;
+    case ReplyKind::kAtomic:
+      code = kAtomicAcknowledgeCode;
+      made.atomic_ack_eth.original = reply.address;
+      break;
+    case ReplyKind::kDone:
+      code = kReadOnly;
+      break;
+    case ReplyKind::kRead:
+      code = read_code(number, packets_of(reply.length));
+      payload = reply.length == 0 ? 0 : std::min(reply.length - number * connection_.mtu, connection_.mtu);
+      break;
+  }
+  made.bth.opcode = static_cast<wire::Opcode>(static_cast<std::uint8_t>(connection_.transport) | code);
+  made.bth.pkey = wire::kDefaultPkey;
+  made.bth.destination_qpn = connection_.destination;
+  made.bth.psn = reply.psn + number;
+  made.aeth = {reply.syndrome, reply.msn};
+
+  const std::size_t headers = wire::encode_headers(made, payload, packet.header);
+  packet.parts[0] = std::span(packet.header).first(headers);
+  packet.part_count = payload == 0 ? 1 : 2;
+  const auto pad = wire::pad_bytes(payload);
+  if (!pad.empty()) packet.parts[packet.part_count++] = pad;
+  packet.envelope = &connection_.envelope;
+  packet.source_qpn = own_;
+  packet.destination_qpn = connection_.destination;
+  packet.payload_size = payload;
+  packet.size = static_cast<std::uint32_t>(headers + payload + pad.size());
+}
+
+void Responder::on_transmitted(std::size_t count) noexcept {
+  count = std::min(count, yielded_count_ - transmitted_);
+  if (count == 0) return;
+  transmitted_ += count;
+  head_ = yielded_[transmitted_ - 1];
+  if (transmitted_ == yielded_count_) yielded_count_ = transmitted_ = 0;
+}
+
+void Responder::rewind_transmit() noexcept {
+  next_ = head_;
+  yielded_count_ = transmitted_ = 0;
+}
+
+}  // namespace verbena::engine
