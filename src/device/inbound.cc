@@ -1,6 +1,7 @@
 #include "device/inbound.h"
 
 #include <array>
+#include <utility>
 
 #include "device/clock.h"
 #include "device/queue_pair.h"
@@ -65,6 +66,10 @@ QueuePair* Inbound::find(Arrival& arrival, const Port* through, Drop& drop) noex
 transport::Receipt Inbound::deliver_unicast(Arrival& arrival, const Port* through, Drop& drop) noexcept {
   auto* queue_pair = find(arrival, through, drop);
   if (queue_pair == nullptr) return transport::Receipt::kTaken;
+  if (queue_pair->is_connected()) {
+    drop = deliver_connected(arrival, *queue_pair);
+    return transport::Receipt::kTaken;
+  }
   drop = queue_pair->receive(arrival.packet, arrival.datagram.envelope, arrival.udp_payload_size);
   if (drop != Drop::kNoReceiveRequest) return transport::Receipt::kTaken;
   // A program that polls may be about to post again; one that does not may be waiting for a processor.
@@ -73,6 +78,27 @@ transport::Receipt Inbound::deliver_unicast(Arrival& arrival, const Port* throug
   if (!queue_pair->would_rather_wait(now(), patient_ ? kOfHelper : kOfPolling)) return transport::Receipt::kTaken;
   drop = Drop::kNone;
   return transport::Receipt::kLater;
+}
+
+Drop Inbound::deliver_connected(const Arrival& arrival, QueuePair& queue_pair) noexcept {
+  auto& link = queue_pair.to_follow_up();
+  if (!std::exchange(link.listed, true)) link.next = std::exchange(to_follow_up_, &queue_pair);
+  return queue_pair.receive_connected(arrival.packet, arrival.datagram.envelope, arrival.udp_payload_size, at());
+}
+
+void Inbound::follow_up() noexcept {
+  while (QueuePair* const next = to_follow_up_) {
+    auto& link = next->to_follow_up();
+    to_follow_up_ = link.next;
+    link = {};
+    next->follow_up(at());
+  }
+}
+
+// One look at the clock for a batch.
+Instant Inbound::at() noexcept {
+  if (at_ == Instant{}) at_ = now();
+  return at_;
 }
 
 Drop Inbound::deliver_group(Arrival& arrival, const Port* through) noexcept {

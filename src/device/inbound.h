@@ -41,11 +41,15 @@ class Inbound final : public transport::Receiver {
   // From a UDP port of `through`.
   transport::Receipt deliver(const transport::Incoming& datagram, Port* through) noexcept;
 
-  void set_patient(bool patient) noexcept {
+  // Requires: follow_up() after what is delivered then.
+  void begin(bool patient) noexcept {
     patient_ = patient;
     held_back_ = false;
+    at_ = {};
   }
-  // Whether something was left where it was since the last set_patient().
+  // Lets the connections that heard something answer, and go on.
+  void follow_up() noexcept;
+  // Whether something was left where it was since the last begin().
   bool held_back() const noexcept { return held_back_; }
 
  private:
@@ -58,6 +62,8 @@ class Inbound final : public transport::Receiver {
 
   Drop check(Arrival& arrival) const noexcept;
   QueuePair* find(Arrival& arrival, const Port* through, Drop& drop) noexcept;
+  Drop deliver_connected(const Arrival& arrival, QueuePair& queue_pair) noexcept;
+  Instant at() noexcept;
   transport::Receipt deliver_unicast(Arrival& arrival, const Port* through, Drop& drop) noexcept;
   Drop deliver_group(Arrival& arrival, const Port* through) noexcept;
   // Counts by itself; the process that gets it records it.
@@ -72,6 +78,8 @@ class Inbound final : public transport::Receiver {
   transport::Tap* const tap_;
   bool patient_ = false;
   bool held_back_ = false;
+  Instant at_;                         // of this batch; 0: nobody has asked yet
+  QueuePair* to_follow_up_ = nullptr;  // a list
 };
 
 // Gives the datagrams of one port's UDP to the common inbound path, with their port.

@@ -17,6 +17,10 @@ namespace verbena::device {
 namespace {
 
 constexpr std::size_t kBatch = 16;
+// Packets of a connection that may be on their way: what a ring holds, and what the socket of a receiver holds with the
+// buffer that the kernel gives it (net.core.rmem_max).
+constexpr std::uint32_t kSharedWindow = 128;
+constexpr std::uint32_t kWireWindow = 32;
 constexpr std::uint32_t kPrivilegedQkey = 0x80000000;
 
 // Where one thread's packets lie between the engine and the transport. Kept because filling it anew costs more than
@@ -50,9 +54,9 @@ Status check_init(const Context& context, const QpInit& init) {
   if (wanted.max_inline_data > limits.max_inline) {
     return refuse("max_inline_data", wanted.max_inline_data, limits.max_inline);
   }
-  if (init.type != QpType::kUd) {
+  if (init.type != QpType::kUd && init.type != QpType::kRc && init.type != QpType::kUc) {
     return failure(ErrorCode::kUnsupported,
-                   fmt::format("{}: queue pairs of type {} are not there yet; UD is", context.device().name(),
+                   fmt::format("{}: queue pairs of type {} are not there; RC, UC and UD are", context.device().name(),
                                engine::name_of(init.type)),
                    EOPNOTSUPP);
   }
@@ -101,7 +105,8 @@ QueuePair::QueuePair(ProtectionDomain& domain, const QpInit& init, Qpn qpn)
                .receive_completions = init.receive_queue,
                .shared_receives = init.shared_receives,
                .capabilities = init.capabilities,
-               .signal_all = init.signal_all}) {
+               .signal_all = init.signal_all,
+               .observer = this}) {
   engine_.set_source_port(wire::source_port_of_qpn(qpn));
   context_->enlist(*this);
   send_queue_->attach(*this);
@@ -118,6 +123,7 @@ QueuePair::~QueuePair() {
     context_->discharge(*this);
     disconnect();
     wait_for_readers();  // packets on their way into it
+    disconnect_from_time();
     context_->runtime().queue_pairs().release(qpn());
     send_queue_->remove_of(qpn());
     receive_queue_->remove_of(qpn());
@@ -133,7 +139,13 @@ QueuePair::~QueuePair() {
 void QueuePair::disconnect() noexcept {
   if (!std::exchange(connected_, false)) return;
   context_->runtime().queue_pairs().unpublish(qpn());
+  disconnect_from_time();
+}
+
+// Nobody calls it any more because it waits for something.
+void QueuePair::disconnect_from_time() noexcept {
   context_->runtime().remove_pending(*this);
+  context_->runtime().remove_timer(*this);
 }
 
 Status QueuePair::check_qkey(const QpAttributes& attributes, engine::AttrMask mask) const {
@@ -150,13 +162,17 @@ Status QueuePair::modify(const QpAttributes& attributes, engine::AttrMask mask) 
   {
     const std::scoped_lock both(send_lock_, receive_lock_);
     const RcuReadSection section;
+    if (engine_.is_connected() && (mask & engine::kAttrAddressVector) != 0) {
+      engine_.set_window(context_->runtime().is_on_this_host(attributes.address.destination) ? kSharedWindow
+                                                                                             : kWireWindow);
+    }
     result = engine_.modify(attributes, mask, port().snapshot().view());
     if (result && engine_.state() == QpState::kReset) {
       send_queue_->remove_of(qpn());
       receive_queue_->remove_of(qpn());
       engine_.give_back_all();
     }
-    if (result && engine_.state() == QpState::kReadyToSend) {
+    if (result && (engine_.state() == QpState::kReadyToSend || engine_.state() == QpState::kSendQueueDrained)) {
       transmit(now());  // what waited in SQD
       if (engine_.has_untransmitted()) context_->runtime().add_pending(*this);
     }
@@ -199,12 +215,90 @@ void QueuePair::finish_posting() noexcept {
   tell_events();
 }
 
-void QueuePair::transmit(Instant at) noexcept {
+// --- connections
+
+Drop QueuePair::receive_connected(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size,
+                                  Instant now) noexcept {
+  Drop drop;
+  if (wire::row_of(packet.bth.opcode).is_response()) {
+    const std::lock_guard guard(send_lock_);
+    drop = engine_.on_response(packet, envelope, now);
+  } else {
+    const std::lock_guard guard(receive_lock_);
+    drop = engine_.on_packet(packet, envelope, udp_payload_size, now);
+  }
+  if (drop == Drop::kNone) {
+    port().counters().add(Traffic::kReceivedPackets, 1);
+    port().counters().add(Traffic::kReceivedBytes, udp_payload_size - wire::kIcrcSize);
+  }
+  return drop;
+}
+
+void QueuePair::follow_up(Instant now) noexcept {
+  bool waits = false;
+  {
+    const std::lock_guard guard(receive_lock_);
+    engine_.settle_receive();
+    respond(now);
+    waits = engine_.has_responses();
+  }
+  {
+    const std::lock_guard guard(send_lock_);
+    transmit(now);
+    waits = waits || engine_.has_untransmitted();
+  }
+  settle_other_sides();
+  if (waits) context_->runtime().add_pending(*this);
+  tell_events();
+}
+
+// One side has taken the queue pair to the error state: the other flushes.
+void QueuePair::settle_other_sides() noexcept {
+  if (engine_.state() != QpState::kError) return;
+  {
+    const std::lock_guard guard(send_lock_);
+    engine_.settle_send();
+  }
+  const std::lock_guard guard(receive_lock_);
+  engine_.settle_receive();
+}
+
+void QueuePair::on_timer(Instant now) noexcept {
+  constexpr Duration kBusy{100'000};
+  if (!send_lock_.try_lock()) {
+    context_->runtime().arm_timer(*this, now + kBusy);
+    return;
+  }
+  bool waits = false;
+  {
+    const std::lock_guard guard(send_lock_, std::adopt_lock);
+    engine_.on_timeout(now);
+    transmit(now);
+    waits = engine_.has_untransmitted();
+  }
+  settle_other_sides();
+  if (waits) context_->runtime().add_pending(*this);
+  tell_events();
+}
+
+void QueuePair::on_transport_event(engine::TransportEvent event) noexcept {
+  // By the number of the event.
+  static constexpr std::array kCounters{
+      Traffic::kDuplicateRequests, Traffic::kOutOfSequenceRequests, Traffic::kRnrNaksSent,
+      Traffic::kRnrNaksReceived,   Traffic::kSequenceNaksReceived,  Traffic::kRetransmissions,
+      Traffic::kAckTimeouts,       Traffic::kRetriesExceeded,       Traffic::kRnrRetriesExceeded,
+      Traffic::kAcksSent,
+  };
+  port().counters().add(kCounters[static_cast<std::size_t>(event)], 1);
+}
+
+template <class Poll, class Done, class Rewind>
+void QueuePair::put_out(Instant at, Poll poll, Done done, Rewind rewind) noexcept {
   auto& [packets, outgoing] = scratch();
   Port& out = port();
   for (;;) {
     std::size_t count = 0;
-    while (count < kBatch && engine_.poll_transmit(at, packets[count])) {
+    while (count < kBatch && poll(packets[count])) {
       const auto& packet = packets[count];
       outgoing[count] = {.envelope = packet.envelope,
                          .parts = packet.list(),
@@ -221,24 +315,49 @@ void QueuePair::transmit(Instant at) noexcept {
     } else {
       out.counters().count(Drop::kPortDown, count);
     }
-    engine_.on_transmitted(sent.taken);
     std::uint64_t bytes = 0;
     for (const auto& packet : std::span(packets).first(sent.taken)) bytes += packet.size;
+    done(sent.taken);
     out.counters().add(Traffic::kSentPackets, sent.taken);
     out.counters().add(Traffic::kSentBytes, bytes);
     if (sent.taken < count) {
-      engine_.rewind_transmit();
+      rewind();
       return;
     }
   }
 }
 
+void QueuePair::transmit(Instant at) noexcept {
+  put_out(
+      at, [&](engine::Transmit& packet) { return engine_.poll_transmit(at, packet); },
+      [&](std::size_t count) { engine_.on_transmitted(count); }, [&] { engine_.rewind_transmit(); });
+  if (engine_.is_connected()) arm_timer();
+}
+
+void QueuePair::respond(Instant at) noexcept {
+  if (!engine_.has_responses()) return;
+  put_out(
+      at, [&](engine::Transmit& packet) { return engine_.poll_response(packet); },
+      [&](std::size_t count) { engine_.on_responded(count); }, [&] { engine_.rewind_responses(); });
+}
+
+void QueuePair::arm_timer() noexcept {
+  if (const auto due = engine_.next_timeout()) context_->runtime().arm_timer(*this, *due);
+}
+
 bool QueuePair::retry_send(Instant now) noexcept {
+  bool waits = false;
+  if (engine_.is_connected()) {
+    if (!receive_lock_.try_lock()) return false;
+    const std::lock_guard guard(receive_lock_, std::adopt_lock);
+    respond(now);
+    waits = engine_.has_responses();
+  }
   if (!send_lock_.try_lock()) return false;
   const std::lock_guard guard(send_lock_, std::adopt_lock);
   transmit(now);
   tell_events();
-  return !engine_.has_untransmitted();
+  return !waits && !engine_.has_untransmitted();
 }
 
 std::size_t QueuePair::forget_address(const engine::AddressHandle& handle) noexcept {

@@ -1,7 +1,7 @@
 // A queue pair of a context: the engine's machine, with a lock a side, its place in the table, and its way out.
 //
-// Locks, in this order: send side, receive side, completion queue or pending senders (which only try the send side).
-// Two threads that send on one queue pair and receive on it meet in none.
+// Locks, in this order: send side, receive side, completion queue, timers or pending senders (which only try the
+// sides). Two threads that send on one queue pair and receive on it meet in none.
 //
 // Thread-safety: all calls from any thread; destruction needs that nobody else uses it.
 // Ownership:     keeps the context alive; domain, completion queues and shared receive queue must outlive it.
@@ -16,6 +16,7 @@
 #include "device/completion_queue.h"
 #include "device/protection_domain.h"
 #include "device/shared_receive_queue.h"
+#include "device/timers.h"
 #include "engine/queue_pair.h"
 #include "transport/spin_lock.h"
 
@@ -37,7 +38,7 @@ struct QpInit {
   std::uint64_t element = 0;  // names it in events
 };
 
-class QueuePair {
+class QueuePair final : private engine::TransportObserver {
  public:
   // Errors: EINVAL for capabilities above the limits or missing completion queues; EOPNOTSUPP for a type that moves no
   // data yet; ENOMEM at a limit.
@@ -103,8 +104,23 @@ class QueuePair {
   void purge_events() noexcept { context_->async_events().purge(element_); }
 
   // --- for the other parts of this room
+  bool is_connected() const noexcept { return engine_.is_connected(); }
   // A packet for it. Requires: an RCU read section.
   Drop receive(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size) noexcept;
+  // The same for a connection. What is to be said or sent then waits for follow_up().
+  Drop receive_connected(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size,
+                         Instant now) noexcept;
+  // After a batch of receive_connected(): answers, and sends what the answers allow.
+  void follow_up(Instant now) noexcept;
+  // The link of a list of those to follow up; the receiving thread's.
+  struct FollowUp {
+    QueuePair* next = nullptr;
+    bool listed = false;
+  };
+  FollowUp& to_follow_up() noexcept { return to_follow_up_; }
+  // The time it asked to be called at has come. Requires: an RCU read section.
+  void on_timer(Instant now) noexcept;
+  TimerMark& timer_mark() noexcept { return timer_mark_; }
   // Whether a packet that found no receive should wait: not for longer than `patience` since the first that found none.
   bool would_rather_wait(Instant now, Duration patience) noexcept;
   // Sends what waits, if the send side is free. True where nothing waits any more. Requires: an RCU read section.
@@ -119,9 +135,16 @@ class QueuePair {
   void disconnect() noexcept;
 
  private:
+  void disconnect_from_time() noexcept;
   QueuePair(ProtectionDomain& domain, const QpInit& init, Qpn qpn);
   void finish_posting() noexcept;
   void transmit(Instant now) noexcept;  // Requires: send_lock_, an RCU read section
+  void respond(Instant now) noexcept;   // Requires: receive_lock_, an RCU read section
+  template <class Poll, class Done, class Rewind>
+  void put_out(Instant now, Poll poll, Done done, Rewind rewind) noexcept;
+  void settle_other_sides() noexcept;
+  void arm_timer() noexcept;  // Requires: send_lock_
+  void on_transport_event(engine::TransportEvent event) noexcept override;
   void tell_events() noexcept;
   Status check_qkey(const QpAttributes& attributes, engine::AttrMask mask) const;
 
@@ -133,6 +156,8 @@ class QueuePair {
   const std::uint64_t element_;
   const std::uint32_t handle_;
   const bool signal_all_;
+  FollowUp to_follow_up_;
+  TimerMark timer_mark_;
   bool connected_ = true;  // in the table of queue pairs; guarded by the context
 
   alignas(64) transport::SpinLock send_lock_;

@@ -255,6 +255,14 @@ void Runtime::add_pending(QueuePair& queue_pair) noexcept {
   if (pending_.add(queue_pair) && !helper_.watching()) helper_.wake();
 }
 
+void Runtime::arm_timer(QueuePair& queue_pair, Instant at) noexcept {
+  if (timers_.arm(queue_pair, at) && !helper_.watching()) helper_.wake();
+}
+
+bool Runtime::is_on_this_host(const Gid& address) const noexcept {
+  return settings_.shared_memory && routes_.load(std::memory_order_acquire)->is_local(address);
+}
+
 void Runtime::on_empty_poll(std::size_t budget) noexcept {
   // Who waits for another process should let it run: with more pollers than processors nothing else would.
   static thread_local unsigned polls = 0;
@@ -268,10 +276,13 @@ void Runtime::on_empty_poll(std::size_t budget) noexcept {
 
 std::size_t Runtime::receive(std::size_t budget, bool all_inlets, bool patient) noexcept {
   const RcuReadSection section;
-  inbound_->set_patient(patient);
+  inbound_->begin(patient);
   std::size_t count = exchange_->receive(*inbound_, budget);
   const unsigned heat = udp_heat_.load(std::memory_order_relaxed);
-  if (!all_inlets && heat == 0 && polls_to_udp_-- != 0) return count;
+  if (!all_inlets && heat == 0 && polls_to_udp_-- != 0) {
+    inbound_->follow_up();
+    return count;
+  }
   polls_to_udp_ = kPollsBetweenUdp;
   std::size_t by_udp = 0;
   for (const auto& [udp_port, receiver] : *inlets_.load(std::memory_order_acquire)) {
@@ -282,13 +293,15 @@ std::size_t Runtime::receive(std::size_t budget, bool all_inlets, bool patient) 
   } else if (heat > 0) {
     udp_heat_.store(heat - 1, std::memory_order_relaxed);
   }
+  inbound_->follow_up();
   return count + by_udp;
 }
 
 void Runtime::run_timers() noexcept {
-  if (pending_.empty() && impair_ == nullptr) return;
+  if (pending_.empty() && timers_.empty() && impair_ == nullptr) return;
   const RcuReadSection section;
   const Instant at = now();
+  timers_.fire(at);
   if (impair_ != nullptr) impair_->on_timeout(at);
   if (!pending_.empty()) pending_.retry(at);
 }
@@ -315,6 +328,7 @@ void Runtime::relieve() noexcept {
   if (!receiving_.try_lock()) return;
   receive(kHelperBudget, true, true);
   receiving_.unlock();
+  run_timers();
 }
 
 bool Runtime::arm_doorbells() noexcept {
@@ -337,6 +351,7 @@ std::optional<Instant> Runtime::next_timeout() noexcept {
   if (impair_ != nullptr) consider(impair_->next_timeout());
   const Instant at = now();
   if (!pending_.empty()) consider(pending_.next_timeout(at).value_or(at + kRetry));
+  consider(timers_.next_timeout());
   if (held_back_) consider(at + kRetry);
   return first;
 }

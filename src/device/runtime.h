@@ -29,6 +29,7 @@
 #include "device/router.h"
 #include "device/routes.h"
 #include "device/settings.h"
+#include "device/timers.h"
 #include "engine/multicast_table.h"
 #include "transport/datagram.h"
 #include "transport/impair/impair.h"
@@ -75,6 +76,11 @@ class Runtime final : private HelperWork {
   // `queue_pair` has sends that could not go out yet.
   void add_pending(QueuePair& queue_pair) noexcept;
   void remove_pending(QueuePair& queue_pair) noexcept { pending_.remove(queue_pair); }
+  // `queue_pair` wants its on_timer() called at `at` or before.
+  void arm_timer(QueuePair& queue_pair, Instant at) noexcept;
+  void remove_timer(QueuePair& queue_pair) noexcept { timers_.remove(queue_pair); }
+  // Whether packets to `address` go through shared memory. Requires: an RCU read section.
+  bool is_on_this_host(const Gid& address) const noexcept;
   // A poll found its completion queue empty: takes in what has arrived, about `budget` packets, unless another thread
   // is at it.
   void on_empty_poll(std::size_t budget) noexcept;
@@ -132,6 +138,7 @@ class Runtime final : private HelperWork {
   std::unique_ptr<Inbound> inbound_;
   QpTable queue_pairs_;
   PendingSenders pending_;
+  Timers timers_;
 
   // Published by release under control_, read by acquire inside RCU read sections.
   std::atomic<const Routes*> routes_{new Routes};

@@ -19,6 +19,16 @@ enum class Traffic : std::uint8_t {
   kHandedOver,
   kAhInUse,
   kEventsLost,
+  kDuplicateRequests,
+  kOutOfSequenceRequests,
+  kRnrNaksSent,
+  kRnrNaksReceived,
+  kSequenceNaksReceived,
+  kRetransmissions,
+  kAckTimeouts,
+  kRetriesExceeded,
+  kRnrRetriesExceeded,
+  kAcksSent,
   kCount,
 };
 
@@ -33,6 +43,18 @@ inline constexpr std::array<CounterRow, static_cast<std::size_t>(Traffic::kCount
     {"ah_in_use", "address handles", Side::kSender,
      "Address handles destroyed while a posted send named them; looked for with VERBENA_STRICT=on."},
     {"events_lost", "events", Side::kBoth, "Asynchronous events kept from the program, as VERBENA_INJECT asks."},
+    {"duplicate_requests", "packets", Side::kReceiver,
+     "Requests on a connection that had been carried out before, and were answered again."},
+    {"out_of_sequence_requests", "packets", Side::kReceiver,
+     "Requests on a connection that came ahead of one that was lost."},
+    {"rnr_naks_sent", "packets", Side::kReceiver, "Times the other end was told that no receive is posted."},
+    {"rnr_naks_received", "packets", Side::kSender, "Times the other end had no receive posted."},
+    {"sequence_naks_received", "packets", Side::kSender, "Times the other end said that a request was lost."},
+    {"retransmissions", "times", Side::kSender, "Times a connection went back to send again."},
+    {"ack_timeouts", "times", Side::kSender, "Times the other end did not answer within the local ACK timeout."},
+    {"retries_exceeded", "connections", Side::kSender, "Connections lost because retry_cnt was used up."},
+    {"rnr_retries_exceeded", "connections", Side::kSender, "Connections lost because rnr_retry was used up."},
+    {"acks_sent", "packets", Side::kReceiver, "Acknowledgements and refusals that connections sent."},
 }};
 
 }  // namespace verbena::device

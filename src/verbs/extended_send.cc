@@ -17,12 +17,18 @@ void abort(ibv_qp_ex* qp) {
   ours(qp).staging.abort();
 }
 
+// A new send, if the queue pair was made for its kind; a list with any other is not posted.
+void begin(ibv_qp_ex* qp, std::uint64_t kind, engine::SendOpcode opcode, std::uint32_t immediate = 0) {
+  if ((ours(qp).send_ops & kind) == 0) return ours(qp).staging.refuse(EINVAL);
+  ours(qp).staging.add(qp->wr_id, qp->wr_flags, opcode, immediate);
+}
+
 void send(ibv_qp_ex* qp) {
-  ours(qp).staging.add(qp->wr_id, qp->wr_flags, engine::SendOpcode::kSend, 0);
+  begin(qp, IBV_QP_EX_WITH_SEND, engine::SendOpcode::kSend);
 }
 
 void send_immediate(ibv_qp_ex* qp, __be32 immediate) {
-  ours(qp).staging.add(qp->wr_id, qp->wr_flags, engine::SendOpcode::kSendWithImmediate, immediate);
+  begin(qp, IBV_QP_EX_WITH_SEND_WITH_IMM, engine::SendOpcode::kSendWithImmediate, immediate);
 }
 
 void set_destination(ibv_qp_ex* qp, ibv_ah* ah, std::uint32_t remote_qpn, std::uint32_t remote_qkey) {
@@ -47,33 +53,52 @@ void set_inline_list(ibv_qp_ex* qp, std::size_t count, const ibv_data_buf* list)
   if (count == 0) ours(qp).staging.append_inline(nullptr, 0);
 }
 
+// --- on connections
+
+void send_invalidate(ibv_qp_ex* qp, std::uint32_t rkey) {
+  begin(qp, IBV_QP_EX_WITH_SEND_WITH_INV, engine::SendOpcode::kSendWithInvalidate, rkey);
+}
+
+void rdma_read(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address) {
+  begin(qp, IBV_QP_EX_WITH_RDMA_READ, engine::SendOpcode::kRdmaRead);
+  ours(qp).staging.set_target(rkey, address);
+}
+void rdma_write(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address) {
+  begin(qp, IBV_QP_EX_WITH_RDMA_WRITE, engine::SendOpcode::kRdmaWrite);
+  ours(qp).staging.set_target(rkey, address);
+}
+void rdma_write_immediate(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address, __be32 immediate) {
+  begin(qp, IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, engine::SendOpcode::kRdmaWriteWithImmediate, immediate);
+  ours(qp).staging.set_target(rkey, address);
+}
+
+void compare_swap(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address, std::uint64_t compare, std::uint64_t swap) {
+  begin(qp, IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, engine::SendOpcode::kCompareSwap);
+  ours(qp).staging.set_target(rkey, address, compare, swap);
+}
+void fetch_add(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address, std::uint64_t add) {
+  begin(qp, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, engine::SendOpcode::kFetchAdd);
+  ours(qp).staging.set_target(rkey, address, add);
+}
+void atomic_write(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address, const void* value) {
+  begin(qp, IBV_QP_EX_WITH_ATOMIC_WRITE, engine::SendOpcode::kAtomicWrite);
+  ours(qp).staging.set_target(rkey, address);
+  ours(qp).staging.append_inline(value, sizeof(std::uint64_t));
+}
+
+void set_shared_queue(ibv_qp_ex* qp, std::uint32_t number) {
+  ours(qp).staging.set_shared_queue(number);
+}
+
 // Sends that no queue pair of ours was made for: the program did not get them granted, and calls them all the same.
-void refuse(ibv_qp_ex* qp) {
+void refuse_bind(ibv_qp_ex* qp, ibv_mw*, std::uint32_t, const ibv_mw_bind_info*) {
   ours(qp).staging.refuse(EINVAL);
 }
-void refuse_write(ibv_qp_ex* qp, std::uint32_t, std::uint64_t) {
-  refuse(qp);
-}
-void refuse_write_immediate(ibv_qp_ex* qp, std::uint32_t, std::uint64_t, __be32) {
-  refuse(qp);
-}
-void refuse_compare_swap(ibv_qp_ex* qp, std::uint32_t, std::uint64_t, std::uint64_t, std::uint64_t) {
-  refuse(qp);
-}
-void refuse_fetch_add(ibv_qp_ex* qp, std::uint32_t, std::uint64_t, std::uint64_t) {
-  refuse(qp);
-}
-void refuse_atomic_write(ibv_qp_ex* qp, std::uint32_t, std::uint64_t, const void*) {
-  refuse(qp);
-}
-void refuse_bind(ibv_qp_ex* qp, ibv_mw*, std::uint32_t, const ibv_mw_bind_info*) {
-  refuse(qp);
-}
 void refuse_key(ibv_qp_ex* qp, std::uint32_t) {
-  refuse(qp);
+  ours(qp).staging.refuse(EINVAL);
 }
 void refuse_segmented(ibv_qp_ex* qp, void*, std::uint16_t, std::uint16_t) {
-  refuse(qp);
+  ours(qp).staging.refuse(EINVAL);
 }
 
 }  // namespace
@@ -90,17 +115,17 @@ void set_extended_send(ibv_qp_ex& qp) noexcept {
   qp.wr_set_inline_data = set_inline;
   qp.wr_set_inline_data_list = set_inline_list;
 
-  qp.wr_rdma_read = refuse_write;
-  qp.wr_rdma_write = refuse_write;
-  qp.wr_rdma_write_imm = refuse_write_immediate;
-  qp.wr_atomic_cmp_swp = refuse_compare_swap;
-  qp.wr_atomic_fetch_add = refuse_fetch_add;
-  qp.wr_atomic_write = refuse_atomic_write;
+  qp.wr_rdma_read = rdma_read;
+  qp.wr_rdma_write = rdma_write;
+  qp.wr_rdma_write_imm = rdma_write_immediate;
+  qp.wr_atomic_cmp_swp = compare_swap;
+  qp.wr_atomic_fetch_add = fetch_add;
+  qp.wr_atomic_write = atomic_write;
+  qp.wr_send_inv = send_invalidate;
+  qp.wr_set_xrc_srqn = set_shared_queue;
   qp.wr_bind_mw = refuse_bind;
   qp.wr_local_inv = refuse_key;
-  qp.wr_send_inv = refuse_key;
   qp.wr_send_tso = refuse_segmented;
-  qp.wr_set_xrc_srqn = refuse_key;
 }
 
 }  // namespace verbena::verbs

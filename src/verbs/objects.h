@@ -85,6 +85,7 @@ struct VerbsQp {
   void* xrcd = nullptr;
   std::unique_ptr<device::QueuePair> machine;
   EventCount async_events{0};
+  std::uint64_t send_ops = 0;  // the extended sends that it was made for: enum ibv_qp_create_send_ops_flags
   SendStaging staging;
 
   ibv_qp* plain() noexcept { return &base.qp_base; }

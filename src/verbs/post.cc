@@ -26,21 +26,52 @@ engine::SendOpcode opcode_of(const ibv_send_wr& request) noexcept {
   return static_cast<engine::SendOpcode>(number <= UINT8_MAX ? number : UINT8_MAX);
 }
 
-// Of a union, `ud` is what stands there if the request is a datagram; the engine looks at it for sends only.
+void take_datagram(const ibv_send_wr& request, engine::SendRequest& posted) noexcept {
+  ibv_ah* const ah = request.wr.ud.ah;
+  posted.address = ah == nullptr ? nullptr : &ours(ah).machine->engine();
+  posted.remote_qpn = request.wr.ud.remote_qpn;
+  posted.remote_qkey = request.wr.ud.remote_qkey;
+}
+
+// What the union of a work request holds depends on the type of its queue pair and on its opcode.
+void take_target(const ibv_send_wr& request, bool datagram, engine::SendRequest& posted) noexcept {
+  switch (request.opcode) {
+    case IBV_WR_SEND:
+    case IBV_WR_SEND_WITH_IMM:
+      if (datagram) take_datagram(request, posted);
+      break;
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+    case IBV_WR_RDMA_READ:
+    case IBV_WR_ATOMIC_WRITE:
+      posted.remote_address = request.wr.rdma.remote_addr;
+      posted.rkey = MemoryKey(request.wr.rdma.rkey);
+      break;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      posted.remote_address = request.wr.atomic.remote_addr;
+      posted.rkey = MemoryKey(request.wr.atomic.rkey);
+      posted.compare_add = request.wr.atomic.compare_add;
+      posted.swap = request.wr.atomic.swap;
+      break;
+    case IBV_WR_LOCAL_INV:
+    case IBV_WR_BIND_MW:
+    case IBV_WR_SEND_WITH_INV:
+    case IBV_WR_TSO:
+    case IBV_WR_DRIVER1:
+      break;
+  }
+}
+
 engine::SendRequest to_engine(const ibv_send_wr& request, bool datagram) noexcept {
-  const bool is_send = request.opcode == IBV_WR_SEND || request.opcode == IBV_WR_SEND_WITH_IMM;
   engine::SendRequest posted;
   posted.wr_id = request.wr_id;
   posted.opcode = opcode_of(request);
   posted.flags = request.send_flags;
-  posted.immediate = request.imm_data;
+  posted.immediate = request.imm_data;  // of the same union as the key to invalidate
   posted.sges = sges_of(request.sg_list, request.num_sge);
-  if (datagram && is_send) {
-    ibv_ah* const ah = request.wr.ud.ah;
-    posted.address = ah == nullptr ? nullptr : &ours(ah).machine->engine();
-    posted.remote_qpn = request.wr.ud.remote_qpn;
-    posted.remote_qkey = request.wr.ud.remote_qkey;
-  }
+  posted.shared_queue = request.qp_type.xrc.remote_srqn;
+  take_target(request, datagram, posted);
   return posted;
 }
 

@@ -80,8 +80,9 @@ void fill_device(device::Context& machine, ibv_device_attr& attributes) noexcept
   attributes.page_size_cap = 0xfffff000;
   attributes.vendor_id = kNoVendor;
   attributes.device_cap_flags = IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_CURR_QP_STATE_MOD |
-                                IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_SRQ_RESIZE;
-  attributes.atomic_cap = IBV_ATOMIC_NONE;
+                                IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
+                                IBV_DEVICE_SRQ_RESIZE;
+  attributes.atomic_cap = IBV_ATOMIC_HCA;
   attributes.max_pkeys = engine::kPkeyTableLength;
   attributes.phys_port_cnt = 1;
   fill_limits(machine.limits(), attributes);

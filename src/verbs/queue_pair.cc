@@ -31,6 +31,28 @@ constinit Real<int(ibv_qp*, ibv_ece*)> real_set_ece{"ibv_set_ece", "IBVERBS_1.10
 constexpr std::uint32_t kKnownInitMask =
     IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 constexpr std::uint64_t kDatagramSendOps = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+constexpr std::uint64_t kUnreliableSendOps =
+    kDatagramSendOps | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
+constexpr std::uint64_t kReliableSendOps = kUnreliableSendOps | IBV_QP_EX_WITH_RDMA_READ |
+                                           IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
+                                           IBV_QP_EX_WITH_ATOMIC_WRITE | IBV_QP_EX_WITH_SEND_WITH_INV;
+
+std::uint64_t send_ops_of(ibv_qp_type type) noexcept {
+  switch (type) {
+    case IBV_QPT_UD:
+      return kDatagramSendOps;
+    case IBV_QPT_UC:
+      return kUnreliableSendOps;
+    case IBV_QPT_RC:
+    case IBV_QPT_XRC_SEND:
+      return kReliableSendOps;
+    case IBV_QPT_RAW_PACKET:
+    case IBV_QPT_XRC_RECV:
+    case IBV_QPT_DRIVER:
+      break;
+  }
+  return 0;
+}
 
 std::optional<engine::QpType> to_type(ibv_qp_type type) noexcept {
   for (const engine::QpType known : engine::kQpTypes) {
@@ -96,7 +118,7 @@ int check_extensions(const ibv_qp_init_attr_ex& attributes) noexcept {
   if ((mask & ~kKnownInitMask) != 0) return EOPNOTSUPP;
   if ((mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && attributes.create_flags != 0) return EOPNOTSUPP;
   if ((mask & IBV_QP_INIT_ATTR_PD) == 0) return EINVAL;
-  const std::uint64_t known = attributes.qp_type == IBV_QPT_UD ? kDatagramSendOps : 0;
+  const std::uint64_t known = send_ops_of(attributes.qp_type);
   if ((mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0 && (attributes.send_ops_flags & ~known) != 0) return EOPNOTSUPP;
   return 0;
 }
@@ -157,6 +179,7 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attributes) noex
     if (qp == nullptr) return nullptr;
     if ((attributes->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0) {
       qp->extended = kHasExtendedCalls;
+      qp->send_ops = attributes->send_ops_flags;
       set_extended_send(qp->base);
     }
     return qp->plain();

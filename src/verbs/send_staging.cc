@@ -43,6 +43,21 @@ void SendStaging::set_destination(const engine::AddressHandle* address, std::uin
   request.remote_qkey = qkey;
 }
 
+void SendStaging::set_target(std::uint32_t rkey, std::uint64_t address, std::uint64_t compare_add,
+                             std::uint64_t swap) noexcept {
+  if (staged_.empty()) return refuse(EINVAL);
+  engine::SendRequest& request = staged_.back().request;
+  request.rkey = MemoryKey(rkey);
+  request.remote_address = address;
+  request.compare_add = compare_add;
+  request.swap = swap;
+}
+
+void SendStaging::set_shared_queue(std::uint32_t number) noexcept {
+  if (staged_.empty()) return refuse(EINVAL);
+  staged_.back().request.shared_queue = number;
+}
+
 void SendStaging::set_sges(std::span<const engine::Sge> sges) noexcept {
   if (staged_.empty()) return refuse(EINVAL);
   Staged& staged = staged_.back();

@@ -27,6 +27,10 @@ class SendStaging {
   // A new send, to which the setters below belong.
   void add(std::uint64_t wr_id, std::uint32_t flags, engine::SendOpcode opcode, std::uint32_t immediate) noexcept;
   void set_destination(const engine::AddressHandle* address, std::uint32_t qpn, std::uint32_t qkey) noexcept;
+  // Where an RDMA or atomic begun by add() goes.
+  void set_target(std::uint32_t rkey, std::uint64_t address, std::uint64_t compare_add = 0,
+                  std::uint64_t swap = 0) noexcept;
+  void set_shared_queue(std::uint32_t number) noexcept;
   void set_sges(std::span<const engine::Sge> sges) noexcept;
   // One buffer after the other is one message.
   void append_inline(const void* data, std::size_t size) noexcept;
