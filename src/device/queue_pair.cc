@@ -167,6 +167,9 @@ Status QueuePair::modify(const QpAttributes& attributes, engine::AttrMask mask) 
                                                                                              : kWireWindow);
     }
     result = engine_.modify(attributes, mask, port().snapshot().view());
+    if (result && (mask & engine::kAttrDestinationQpn) != 0) {
+      peer_slot_.store(Qpn(attributes.destination_qpn).slot(), std::memory_order_relaxed);
+    }
     if (result && engine_.state() == QpState::kReset) {
       send_queue_->remove_of(qpn());
       receive_queue_->remove_of(qpn());

@@ -7,6 +7,7 @@
 // Ownership:     keeps the context alive; domain, completion queues and shared receive queue must outlive it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -121,6 +122,8 @@ class QueuePair final : private engine::TransportObserver {
   // The time it asked to be called at has come. Requires: an RCU read section.
   void on_timer(Instant now) noexcept;
   TimerMark& timer_mark() noexcept { return timer_mark_; }
+  // It waits for an answer: the process at the other end should look.
+  void nudge_peer() noexcept { context_->runtime().nudge(peer_slot_.load(std::memory_order_relaxed)); }
   // Whether a packet that found no receive should wait: not for longer than `patience` since the first that found none.
   bool would_rather_wait(Instant now, Duration patience) noexcept;
   // Sends what waits, if the send side is free. True where nothing waits any more. Requires: an RCU read section.
@@ -158,7 +161,8 @@ class QueuePair final : private engine::TransportObserver {
   const bool signal_all_;
   FollowUp to_follow_up_;
   TimerMark timer_mark_;
-  bool connected_ = true;  // in the table of queue pairs; guarded by the context
+  std::atomic<Slot> peer_slot_{};  // of a connection; relaxed: it guards nothing
+  bool connected_ = true;          // in the table of queue pairs; guarded by the context
 
   alignas(64) transport::SpinLock send_lock_;
   alignas(64) transport::SpinLock receive_lock_;

@@ -25,6 +25,7 @@ constexpr int kRoundsAtEnd = 64;
 constexpr unsigned kPollsBetweenUdp = 64;
 constexpr unsigned kUdpHeat = 256;
 constexpr unsigned kPollsToYield = 256;
+constexpr unsigned kPollsToNudge = 32;
 constexpr Duration kLongTick = std::chrono::milliseconds(4);
 constexpr Duration kShortTick = std::chrono::microseconds(500);
 
@@ -266,7 +267,12 @@ bool Runtime::is_on_this_host(const Gid& address) const noexcept {
 void Runtime::on_empty_poll(std::size_t budget) noexcept {
   // Who waits for another process should let it run: with more pollers than processors nothing else would.
   static thread_local unsigned polls = 0;
-  if (++polls % kPollsToYield == 0) sched_yield();
+  ++polls;
+  if (polls % kPollsToYield == 0) sched_yield();
+  if (polls % kPollsToNudge == 0 && !timers_.empty()) {
+    const RcuReadSection section;
+    timers_.nudge_peers();
+  }
   helper_.on_empty_poll();
   if (!receiving_.try_lock()) return;
   receive(budget, false, false);

@@ -62,6 +62,12 @@ void Timers::publish_first() noexcept {
   first_.store(heap_.empty() ? TimerMark::kNone : heap_.front().at, std::memory_order_relaxed);
 }
 
+void Timers::nudge_peers() const noexcept {
+  constexpr std::size_t kAtOnce = 16;
+  const std::lock_guard guard(lock_);
+  for (std::size_t i = 0; i < std::min(kAtOnce, heap_.size()); ++i) heap_[i].queue_pair->nudge_peer();
+}
+
 std::optional<Instant> Timers::next_timeout() const noexcept {
   const std::int64_t at = first_.load(std::memory_order_relaxed);
   return at == TimerMark::kNone ? std::nullopt : std::optional(Instant{at});

@@ -40,6 +40,8 @@ class Timers {
   // Calls those whose time has come. Requires: an RCU read section.
   void fire(Instant now) noexcept;
   std::optional<Instant> next_timeout() const noexcept;
+  // Lets some of those that wait make their peers look. Requires: an RCU read section.
+  void nudge_peers() const noexcept;
 
  private:
   struct Entry {

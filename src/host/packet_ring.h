@@ -87,6 +87,9 @@ class RingProducer {
   // Bytes the consumer has taken so far, read afresh: it moves on while the consumer lives.
   std::uint64_t consumed() noexcept;
 
+  // Whether the consumer has yet to take something, as far as it says.
+  bool has_unread() noexcept { return consumed() != head_; }
+
   // How many datagrams were published and not yet given back by the consumer. Walks the ring: for the end of a ring.
   std::uint64_t count_unread() noexcept;
 

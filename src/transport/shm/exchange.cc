@@ -148,6 +148,10 @@ Reach Exchange::reach(Slot slot, Instant now) noexcept {
   return (*impl_->peers_)[slot.value()].reach(impl_->context(), slot, now);
 }
 
+void Exchange::nudge(Slot slot) noexcept {
+  if (!impl_->owns(slot)) (*impl_->peers_)[slot.value()].nudge();
+}
+
 std::size_t Exchange::receive(Receiver& receiver, std::size_t budget) noexcept {
   if (impl_->doorway_.has_news()) impl_->adopt_news();
   return impl_->inbox_.receive(receiver, budget);

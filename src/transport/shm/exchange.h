@@ -75,6 +75,10 @@ class Exchange {
   // Whether a send to `slot` would go through shared memory; connects to find out.
   Reach reach(Slot slot, Instant now) noexcept;
 
+  // An answer from `slot` is awaited: rings where what was sent there is not being taken. To be called now and then
+  // while waiting; a process that neither polls nor sleeps is reached no other way.
+  void nudge(Slot slot) noexcept;
+
   // Hands up to `budget` datagrams to `receiver`, which may call send(). Returns how many.
   std::size_t receive(Receiver& receiver, std::size_t budget) noexcept;
 

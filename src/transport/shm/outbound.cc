@@ -91,6 +91,12 @@ Reach Outbound::reach(const OutboundContext& context, Slot slot, Instant now) no
   return link_ || connect(context, slot, now) ? Reach::kShared : refusal_;
 }
 
+void Outbound::nudge() noexcept {
+  if (!lock_.try_lock()) return;
+  const std::lock_guard guard(lock_, std::adopt_lock);
+  if (link_ != nullptr) link_->sender.nudge();
+}
+
 void Outbound::on_end(const OutboundContext& context, std::uint64_t generation) noexcept {
   const std::lock_guard lock(lock_);
   if (link_ && link_->generation == generation) unlink(context);

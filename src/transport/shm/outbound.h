@@ -32,6 +32,8 @@ class alignas(host::kCacheLine) Outbound {
  public:
   ExchangeResult send(const OutboundContext& context, Slot slot, std::span<const Outgoing> batch, Instant now) noexcept;
   Reach reach(const OutboundContext& context, Slot slot, Instant now) noexcept;
+  // As RingSender::nudge(), where there is a ring and nobody is writing it.
+  void nudge() noexcept;
   // The connection of that generation has ended.
   void on_end(const OutboundContext& context, std::uint64_t generation) noexcept;
 

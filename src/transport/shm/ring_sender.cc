@@ -1,5 +1,7 @@
 #include "transport/shm/ring_sender.h"
 
+#include <utility>
+
 #include <unistd.h>
 
 #include "transport/no_cancel.h"
@@ -46,6 +48,17 @@ RingSender::Outcome RingSender::send(std::span<const Outgoing> batch, Instant no
   ring_.publish();
   if (stored != 0 && ring_.take_doorbell()) ring_doorbell(doorbell_);
   return outcome;
+}
+
+void RingSender::nudge() noexcept {
+  if (!ring_.has_unread()) return;
+  const auto consumed = ring_.consumed();
+  if (consumed != seen_at_nudge_) {
+    seen_at_nudge_ = consumed;
+    nudged_ = false;
+  } else if (!std::exchange(nudged_, true)) {
+    ring_doorbell(doorbell_);
+  }
 }
 
 }  // namespace verbena::transport

@@ -25,6 +25,10 @@ class RingSender {
   // A full ring whose reader took nothing for stall_limit drops what does not fit, as kPeerStalled.
   Outcome send(std::span<const Outgoing> batch, Instant now, DropCounter& drops) noexcept;
 
+  // Rings where the reader has taken nothing since the last call though something is there, and it does not sleep: once
+  // for each time it comes to a halt.
+  void nudge() noexcept;
+
   std::uint64_t count_unread() noexcept { return ring_.count_unread(); }
 
  private:
@@ -35,6 +39,8 @@ class RingSender {
   Duration stall_limit_;
   std::uint64_t full_at_ = ~std::uint64_t{0};  // what the reader had consumed when the ring was first found full
   Instant full_since_;
+  std::uint64_t seen_at_nudge_ = ~std::uint64_t{0};  // what the reader had consumed
+  bool nudged_ = false;                              // since it last moved
 };
 
 }  // namespace verbena::transport
