@@ -52,9 +52,15 @@ Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create(ProtectionDomain& dom
 
 MemoryRegion::~MemoryRegion() {
   context_->leave(ObjectKind::kMemoryRegion);
-  if (!published_) return;
-  context_->remove_region(region_.key);
+  [[maybe_unused]] const Status withdrawn = withdraw();
+}
+
+Status MemoryRegion::withdraw() {
+  if (!published_) return {};
+  if (auto removed = context_->remove_region(region_); !removed) return removed;
+  published_ = false;
   domain_.engine().leave(engine::Resident::kMemoryRegion);
+  return {};
 }
 
 }  // namespace verbena::device

@@ -21,6 +21,9 @@ class MemoryRegion {
                                                       std::uint64_t length, std::uint64_t iova,
                                                       engine::AccessFlags access);
   ~MemoryRegion();
+  // Out of the table: no key names it any more, and destruction cannot fail. EBUSY while a memory window is bound to
+  // it.
+  Status withdraw();
   MemoryRegion(const MemoryRegion&) = delete;
   MemoryRegion& operator=(const MemoryRegion&) = delete;
 

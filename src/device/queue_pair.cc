@@ -118,6 +118,7 @@ QueuePair::~QueuePair() {
     context_->discharge(*this);
     disconnect();
     wait_for_readers();  // packets on their way into it
+    context_->free_windows_of(qpn());
     context_->runtime().queue_pairs().release(qpn());
     send_queue_->remove_of(qpn());
     receive_queue_->remove_of(qpn());

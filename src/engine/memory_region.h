@@ -26,6 +26,8 @@ inline constexpr AccessFlags kFlushPersistent = 512;
 inline constexpr AccessFlags kOptionalAccess = 0x3ff00000;
 inline constexpr AccessFlags kKnownAccess = 0x3ff | kOptionalAccess;
 
+class MemoryWindow;
+
 struct MemoryRegion {
   const ProtectionDomain* domain = nullptr;
   std::uint64_t address = 0;  // where it lies in the process
@@ -33,6 +35,9 @@ struct MemoryRegion {
   std::uint64_t iova = 0;  // what work requests call its first byte: `address`, a number of the user's, or 0
   AccessFlags access = 0;
   MemoryKey key;  // lkey and rkey; given by MemoryTable::insert()
+
+  std::uint32_t bound_windows = 0;  // of the one thread that changes the table
+  MemoryWindow* window = nullptr;   // set in the entry that a window has in the table, which is no region
 };
 
 // EINVAL for unknown flags, for remote write or atomic without local write, and for a region that wraps around the end

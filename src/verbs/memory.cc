@@ -51,10 +51,13 @@ int register_region(VerbsMr& mr, const Wanted& wanted) {
   if (!names_itself(wanted.pd)) return EINVAL;
   // A zero-based region is addressed from its first byte, whatever was passed for it.
   const std::uint64_t iova = (wanted.access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : wanted.iova;
-  auto machine = device::MemoryRegion::create(*ours(wanted.pd).machine, reinterpret_cast<std::uint64_t>(wanted.address),
-                                              wanted.length, iova, wanted.access);
-  if (!machine) return device::report(machine.error());
-  mr.machine = std::move(*machine);
+  auto made = device::MemoryRegion::create(*ours(wanted.pd).machine, reinterpret_cast<std::uint64_t>(wanted.address),
+                                           wanted.length, iova, wanted.access);
+  if (!made) return device::report(made.error());
+  if (mr.machine != nullptr) {
+    if (const int error = errno_of(mr.machine->withdraw())) return error;
+  }
+  mr.machine = std::move(*made);
   mr.iova = wanted.iova;
   mr.access = wanted.access;
   mr.base = {.context = wanted.pd->context,
@@ -144,6 +147,7 @@ VERBENA_EXPORT int ibv_dereg_mr(ibv_mr* mr) {
   if (!is_ours(mr)) return real_dereg_mr.call_or(EOPNOTSUPP, mr);
   if (!alive(mr->context)) return device::Context::refuse_child();
   if (!names_itself(mr)) return ENOENT;
+  if (const int error = errno_of(ours(mr).machine->withdraw())) return error;
   delete &ours(mr);
   return 0;
 }

@@ -59,6 +59,7 @@ void fill_limits(const engine::Limits& limits, ibv_device_attr& attributes) noex
   attributes.max_cq = as_int(limits.max_cq);
   attributes.max_cqe = as_int(limits.max_cqe);
   attributes.max_mr = as_int(limits.max_mr);
+  attributes.max_mw = as_int(limits.max_mw);
   attributes.max_pd = as_int(limits.max_pd);
   attributes.max_qp_rd_atom = as_int(limits.max_rd_atomic);
   attributes.max_qp_init_rd_atom = as_int(limits.max_rd_atomic);
@@ -80,7 +81,8 @@ void fill_device(device::Context& machine, ibv_device_attr& attributes) noexcept
   attributes.page_size_cap = 0xfffff000;
   attributes.vendor_id = kNoVendor;
   attributes.device_cap_flags = IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_CURR_QP_STATE_MOD |
-                                IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_SRQ_RESIZE;
+                                IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_SRQ_RESIZE |
+                                IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
   attributes.atomic_cap = IBV_ATOMIC_NONE;
   attributes.max_pkeys = engine::kPkeyTableLength;
   attributes.phys_port_cnt = 1;

@@ -223,7 +223,6 @@ TEST_F(Objects, WhatIsNotSupportedSaysSo) {
   EXPECT_TRUE(refused(ibv_import_dm(context_.get(), 1)));
   ibv_alloc_dm_attr dm{};
   EXPECT_TRUE(refused(ibv_alloc_dm(context_.get(), &dm)));
-  EXPECT_TRUE(refused(ibv_alloc_mw(pd_.get(), IBV_MW_TYPE_1)));
   EXPECT_TRUE(refused(ibv_alloc_null_mr(pd_.get())));
   ibv_td_init_attr td{};
   EXPECT_TRUE(refused(ibv_alloc_td(context_.get(), &td)));
