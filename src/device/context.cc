@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "device/clock.h"
+#include "device/demand_paging.h"
 #include "device/log.h"
 #include "device/queue_pair.h"
 #include "device/rcu.h"
@@ -64,7 +65,7 @@ Context::Context(std::shared_ptr<Runtime> runtime, Port& port, std::unique_ptr<E
       port_(port),
       limits_(runtime_->settings().limits),
       async_events_(std::move(events)),
-      memory_(limits_.max_mr + limits_.max_mw, random_seed()),
+      memory_(limits_.max_mr + limits_.max_mw, random_seed(), &demand_pager()),
       variants_(random_seed()) {
   port_.attach(*this);
 }

@@ -11,6 +11,8 @@ namespace {
 // Keys have 24 bits of index; half of the space stays free.
 constexpr std::uint32_t kMostEntries = 1U << 23;
 
+constexpr AccessFlags kWriteAccess = kLocalWrite | kRemoteWrite | kRemoteAtomic;
+
 std::uint32_t index_space(std::uint32_t max_entries, std::size_t chunk_size) {
   const std::uint32_t twice = std::min(max_entries, kMostEntries) * 2;
   return std::bit_ceil(std::max(twice, static_cast<std::uint32_t>(chunk_size)));
@@ -18,11 +20,12 @@ std::uint32_t index_space(std::uint32_t max_entries, std::size_t chunk_size) {
 
 }  // namespace
 
-MemoryTable::MemoryTable(std::uint32_t max_entries, KeySeed seed)
+MemoryTable::MemoryTable(std::uint32_t max_entries, KeySeed seed, Pager* pager)
     : index_count_(index_space(max_entries, kChunkSize)),
       chunks_(index_count_ / kChunkSize),
       keys_(seed),
-      max_entries_(std::min(max_entries, kMostEntries)) {}
+      max_entries_(std::min(max_entries, kMostEntries)),
+      pager_(pager) {}
 
 Result<std::pair<MemoryKey, MemoryTable::Entry*>> MemoryTable::draw() {
   if (size_ >= max_entries_) return failure(ErrorCode::kExhausted, "all memory regions are in use", ENOMEM);
@@ -88,6 +91,30 @@ MemoryFault MemoryTable::bind(const BindRequest& request) noexcept {
 MemoryFault MemoryTable::invalidate(const ProtectionDomain& domain, MemoryKey key, Qpn by) noexcept {
   MemoryWindow* window = find_window(key);
   return window == nullptr ? MemoryFault::kUnknownKey : window->invalidate(domain, key, by);
+}
+
+MemoryFault MemoryTable::resolve_special(const MemoryRegion& region, AccessFlags access,
+                                         std::span<std::byte>& bytes) const noexcept {
+  if ((region.access & access) != access) return MemoryFault::kNoAccess;
+  if ((region.access & kNull) == 0) return page_in(access, bytes);
+  const std::uint64_t at = (access & kWriteAccess) != 0 ? region.sink : region.address;
+  bytes = {reinterpret_cast<std::byte*>(at), bytes.size()};
+  return MemoryFault::kNone;
+}
+
+MemoryFault MemoryTable::resolve_in(const MemoryWindow& window, const ProtectionDomain& domain, MemoryKey rkey,
+                                    const Sge& piece, AccessFlags access, Qpn by,
+                                    std::span<std::byte>& bytes) const noexcept {
+  bool on_demand = false;
+  const MemoryFault fault =
+      window.resolve(domain, rkey, piece.address, piece.length, access, by, {.bytes = bytes, .on_demand = on_demand});
+  return fault == MemoryFault::kNone && on_demand ? page_in(access, bytes) : fault;
+}
+
+MemoryFault MemoryTable::page_in(AccessFlags access, std::span<const std::byte> bytes) const noexcept {
+  const bool there = pager_ != nullptr && pager_->page_in(reinterpret_cast<std::uint64_t>(bytes.data()), bytes.size(),
+                                                          (access & kWriteAccess) != 0);
+  return there ? MemoryFault::kNone : MemoryFault::kNotMapped;
 }
 
 MemoryTable::Entry* MemoryTable::entry_of(std::uint32_t index) noexcept {

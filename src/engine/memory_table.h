@@ -24,6 +24,7 @@
 #include "engine/memory_fault.h"
 #include "engine/memory_region.h"
 #include "engine/memory_window.h"
+#include "engine/pager.h"
 #include "engine/sge.h"
 #include "verbena/result.h"
 
@@ -31,8 +32,8 @@ namespace verbena::engine {
 
 class MemoryTable {
  public:
-  // Room for `max_entries` regions and windows together.
-  MemoryTable(std::uint32_t max_entries, KeySeed seed);
+  // Room for `max_entries` regions and windows together. Without a pager no memory on demand is ever there.
+  MemoryTable(std::uint32_t max_entries, KeySeed seed, Pager* pager = nullptr);
   MemoryTable(const MemoryTable&) = delete;
   MemoryTable& operator=(const MemoryTable&) = delete;
 
@@ -70,9 +71,10 @@ class MemoryTable {
     if (region->domain != &domain) return MemoryFault::kOtherDomain;
     const std::uint64_t offset = sge.address - region->iova;  // wraps to a huge number below the region
     if (offset > region->length || sge.length > region->length - offset) return MemoryFault::kOutOfBounds;
-    if ((region->access & access) != access) return MemoryFault::kNoAccess;
     bytes = {reinterpret_cast<std::byte*>(region->address + offset), sge.length};
-    return MemoryFault::kNone;
+    if ((region->access & (access | kSpecialAccess)) == access) [[likely]]
+      return MemoryFault::kNone;
+    return resolve_special(*region, access, bytes);
   }
 
   // The bytes that a request from the network may touch: `length` bytes from `address` under `rkey`, by queue pair `by`
@@ -85,7 +87,7 @@ class MemoryTable {
     if (fault != MemoryFault::kUnknownKey) [[likely]]
       return fault;
     const MemoryWindow* window = find_window(rkey);
-    return window == nullptr ? fault : window->resolve(domain, rkey, address, length, access, by, bytes);
+    return window == nullptr ? fault : resolve_in(*window, domain, rkey, {address, length, 0}, access, by, bytes);
   }
 
  private:
@@ -104,6 +106,12 @@ class MemoryTable {
     const MemoryRegion* entry = at(key.value() >> 8);
     return entry == nullptr ? nullptr : entry->window;
   }
+  // The rights, and what `bytes` of the region needs before it can be touched.
+  MemoryFault resolve_special(const MemoryRegion& region, AccessFlags access,
+                              std::span<std::byte>& bytes) const noexcept;
+  MemoryFault resolve_in(const MemoryWindow& window, const ProtectionDomain& domain, MemoryKey rkey, const Sge& piece,
+                         AccessFlags access, Qpn by, std::span<std::byte>& bytes) const noexcept;
+  MemoryFault page_in(AccessFlags access, std::span<const std::byte> bytes) const noexcept;
   // Draws keys until one's index is free; the entry is then the caller's to fill.
   Result<std::pair<MemoryKey, Entry*>> draw();
   Entry* entry_of(std::uint32_t index) noexcept;       // nullptr where the chunk is not there
@@ -114,6 +122,7 @@ class MemoryTable {
   std::vector<std::unique_ptr<Chunk>> owned_chunks_;  // the writer's
   KeyStream keys_;                                    // the writer's
   const std::uint32_t max_entries_;
+  Pager* const pager_;
   std::uint32_t size_ = 0;
 };
 

@@ -63,8 +63,7 @@ void MemoryWindow::unbind() noexcept {
 }
 
 MemoryFault MemoryWindow::resolve(const ProtectionDomain& domain, MemoryKey rkey, std::uint64_t address,
-                                  std::uint32_t length, AccessFlags access, Qpn by,
-                                  std::span<std::byte>& bytes) const noexcept {
+                                  std::uint32_t length, AccessFlags access, Qpn by, Reach reach) const noexcept {
   Binding binding;
   if (!read(binding) || binding.key != rkey.value() || binding.length == 0) return MemoryFault::kUnknownKey;
   if (&domain != &domain_) return MemoryFault::kOtherDomain;
@@ -72,7 +71,8 @@ MemoryFault MemoryWindow::resolve(const ProtectionDomain& domain, MemoryKey rkey
   const std::uint64_t offset = address - binding.iova;
   if (offset > binding.length || length > binding.length - offset) return MemoryFault::kOutOfBounds;
   if ((binding.access & access) != access) return MemoryFault::kNoAccess;
-  bytes = {reinterpret_cast<std::byte*>(binding.memory + offset), length};
+  reach.bytes = {reinterpret_cast<std::byte*>(binding.memory + offset), length};
+  reach.on_demand = (binding.access & kOnDemand) != 0;
   return MemoryFault::kNone;
 }
 

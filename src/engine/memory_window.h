@@ -75,9 +75,13 @@ class MemoryWindow {
   // Whatever it is: unbound, or free.
   void unbind() noexcept;
 
+  struct Reach {
+    std::span<std::byte>& bytes;
+    bool& on_demand;  // `bytes` must be paged in first
+  };
   // As MemoryTable::resolve_remote(). Any thread.
   MemoryFault resolve(const ProtectionDomain& domain, MemoryKey rkey, std::uint64_t address, std::uint32_t length,
-                      AccessFlags access, Qpn by, std::span<std::byte>& bytes) const noexcept;
+                      AccessFlags access, Qpn by, Reach reach) const noexcept;
 
  private:
   friend class MemoryTable;

@@ -23,6 +23,8 @@ void set_operations(verbs_context& extended) noexcept {
   operations.post_recv = post_receive;
 
   extended.query_port = query_port;
+  extended.advise_mr = advise_mr;
+  extended.alloc_null_mr = alloc_null_mr;
   extended.query_device_ex = query_device_ex;
   extended.create_cq_ex = create_cq_ex;
   extended.create_qp_ex = create_qp_ex;

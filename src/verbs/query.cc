@@ -89,6 +89,17 @@ void fill_device(device::Context& machine, ibv_device_attr& attributes) noexcept
   fill_limits(machine.limits(), attributes);
 }
 
+// Nothing is pinned, so every operation may find its memory on demand.
+void fill_paging(ibv_device_attr_ex& attributes) noexcept {
+  constexpr std::uint32_t kDatagram = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
+  constexpr std::uint32_t kUnreliable = kDatagram | IBV_ODP_SUPPORT_WRITE;
+  constexpr std::uint32_t kReliable = kUnreliable | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
+  attributes.odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+  attributes.odp_caps.per_transport_caps = {
+      .rc_odp_caps = kReliable, .uc_odp_caps = kUnreliable, .ud_odp_caps = kDatagram};
+  attributes.xrc_odp_caps = kReliable;
+}
+
 void fill_port(device::Context& machine, ibv_port_attr& attributes) noexcept {
   const PortRate rate = port_rate(interface_speed(machine.port().interface_name()));
   const device::RcuReadSection section;
@@ -179,6 +190,7 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
   fill_device(*ours(context).machine, full.orig_attr);
   full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
   full.phys_port_cnt_ex = 1;
+  fill_paging(full);
   std::memset(attributes, 0, size);
   std::memcpy(attributes, &full, std::min(size, sizeof full));
   return 0;
