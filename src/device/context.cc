@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "device/clock.h"
+#include "device/demand_paging.h"
 #include "device/log.h"
 #include "device/queue_pair.h"
 #include "device/rcu.h"
@@ -64,7 +65,8 @@ Context::Context(std::shared_ptr<Runtime> runtime, Port& port, std::unique_ptr<E
       port_(port),
       limits_(runtime_->settings().limits),
       async_events_(std::move(events)),
-      memory_(limits_.max_mr, random_seed()) {
+      memory_(limits_.max_mr + limits_.max_mw, random_seed(), &demand_pager()),
+      variants_(random_seed()) {
   port_.attach(*this);
 }
 
@@ -113,12 +115,60 @@ Result<MemoryKey> Context::add_region(engine::MemoryRegion& region) {
   return memory_.insert(region);
 }
 
-void Context::remove_region(MemoryKey key) noexcept {
+Status Context::remove_region(const engine::MemoryRegion& region) {
   {
     const std::lock_guard guard(memory_mutex_);
-    memory_.remove(key);
+    if (region.bound_windows != 0) {
+      return failure(ErrorCode::kBusy,
+                     fmt::format("{}: memory region {:#x} has {} memory window(s) bound to it: invalidate or unbind "
+                                 "them, or deallocate them, first",
+                                 port_.device().name(), region.key.value(), region.bound_windows),
+                     EBUSY);
+    }
+    memory_.remove(region.key);
   }
   wait_for_readers();
+  return {};
+}
+
+Result<MemoryKey> Context::add_window(engine::MemoryWindow& window) {
+  const std::lock_guard guard(memory_mutex_);
+  windows_.insert(&window);
+  auto key = memory_.insert(window);
+  if (!key) windows_.erase(&window);
+  return key;
+}
+
+void Context::remove_window(engine::MemoryWindow& window) noexcept {
+  {
+    const std::lock_guard guard(memory_mutex_);
+    memory_.remove(window);
+    windows_.erase(&window);
+  }
+  wait_for_readers();
+}
+
+engine::MemoryFault Context::bind(const engine::BindRequest& request) noexcept {
+  const std::lock_guard guard(memory_mutex_);
+  return memory_.bind(request);
+}
+
+engine::MemoryFault Context::invalidate(const engine::ProtectionDomain& domain, MemoryKey key, Qpn by) noexcept {
+  const std::lock_guard guard(memory_mutex_);
+  return memory_.invalidate(domain, key, by);
+}
+
+void Context::free_windows_of(Qpn qpn) noexcept {
+  const std::lock_guard guard(memory_mutex_);
+  for (engine::MemoryWindow* const window : windows_) {
+    if (window->bound_by(qpn)) window->unbind();
+  }
+}
+
+MemoryKey Context::next_variant(MemoryKey key) noexcept {
+  const std::lock_guard guard(memory_mutex_);
+  const std::uint32_t step = 1 + static_cast<std::uint32_t>(variants_.next() % 255);
+  return MemoryKey((key.value() & ~0xffU) | ((key.value() + step) & 0xff));
 }
 
 Status Context::enter(ObjectKind kind) {

@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "device/device.h"
@@ -23,13 +24,14 @@
 #include "engine/address_handle.h"
 #include "engine/limits.h"
 #include "engine/memory_table.h"
+#include "engine/memory_window.h"
 #include "verbena/result.h"
 
 namespace verbena::device {
 
 class QueuePair;
 
-class Context final : public std::enable_shared_from_this<Context>, private PortListener {
+class Context final : public std::enable_shared_from_this<Context>, public engine::WindowBinder, private PortListener {
  public:
   static Result<std::shared_ptr<Context>> open(const Device& device);
   ~Context();
@@ -50,11 +52,19 @@ class Context final : public std::enable_shared_from_this<Context>, private Port
   const engine::Limits& limits() const noexcept { return limits_; }
   EventChannel& async_events() noexcept { return *async_events_; }
 
-  // Memory regions; the writer's lock is inside.
+  // Memory regions and windows; the writer's lock is inside.
   const engine::MemoryTable& memory() const noexcept { return memory_; }
   Result<MemoryKey> add_region(engine::MemoryRegion& region);
-  // The region is out of sight of every look-up when this returns.
-  void remove_region(MemoryKey key) noexcept;
+  // The region is out of sight of every look-up when this returns success. EBUSY while a window is bound to it.
+  Status remove_region(const engine::MemoryRegion& region);
+  Result<MemoryKey> add_window(engine::MemoryWindow& window);
+  void remove_window(engine::MemoryWindow& window) noexcept;
+  engine::MemoryFault bind(const engine::BindRequest& request) noexcept override;
+  engine::MemoryFault invalidate(const engine::ProtectionDomain& domain, MemoryKey key, Qpn by) noexcept override;
+  // The windows of type 2 that a queue pair bound are free: its number may go to another.
+  void free_windows_of(Qpn qpn) noexcept;
+  // Another variant of a key, drawn: what a window of type 1 has after its next binding.
+  MemoryKey next_variant(MemoryKey key) noexcept;
 
   // One object more. kExhausted with ENOMEM that names the limit; what VERBENA_INJECT asks for this call, after the
   // time that it asks for. Requires: no lock is held.
@@ -79,6 +89,8 @@ class Context final : public std::enable_shared_from_this<Context>, private Port
   const std::unique_ptr<EventChannel> async_events_;
   std::mutex memory_mutex_;
   engine::MemoryTable memory_;                                      // written under memory_mutex_
+  engine::KeyStream variants_;                                      // guarded by memory_mutex_
+  std::unordered_set<engine::MemoryWindow*> windows_;               // guarded by memory_mutex_
   std::array<std::atomic<std::uint32_t>, kObjectKinds> objects_{};  // relaxed: each only counts
   std::atomic<std::uint32_t> handles_{1};
   std::mutex mutex_;

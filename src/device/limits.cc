@@ -19,12 +19,13 @@ struct LimitRow {
   std::uint32_t Limits::*field;
 };
 constexpr std::array kRows{
-    LimitRow{"max_qp", &Limits::max_qp},         LimitRow{"max_qp_wr", &Limits::max_qp_wr},
-    LimitRow{"max_sge", &Limits::max_sge},       LimitRow{"max_inline", &Limits::max_inline},
-    LimitRow{"max_cq", &Limits::max_cq},         LimitRow{"max_cqe", &Limits::max_cqe},
-    LimitRow{"max_mr", &Limits::max_mr},         LimitRow{"max_pd", &Limits::max_pd},
-    LimitRow{"max_ah", &Limits::max_ah},         LimitRow{"max_srq", &Limits::max_srq},
-    LimitRow{"max_srq_wr", &Limits::max_srq_wr}, LimitRow{"max_srq_sge", &Limits::max_srq_sge},
+    LimitRow{"max_qp", &Limits::max_qp},           LimitRow{"max_qp_wr", &Limits::max_qp_wr},
+    LimitRow{"max_sge", &Limits::max_sge},         LimitRow{"max_inline", &Limits::max_inline},
+    LimitRow{"max_cq", &Limits::max_cq},           LimitRow{"max_cqe", &Limits::max_cqe},
+    LimitRow{"max_mr", &Limits::max_mr},           LimitRow{"max_mw", &Limits::max_mw},
+    LimitRow{"max_pd", &Limits::max_pd},           LimitRow{"max_ah", &Limits::max_ah},
+    LimitRow{"max_srq", &Limits::max_srq},         LimitRow{"max_srq_wr", &Limits::max_srq_wr},
+    LimitRow{"max_srq_sge", &Limits::max_srq_sge},
 };
 
 std::string known_names() {

@@ -5,18 +5,14 @@
 #include <fmt/format.h>
 
 #include "device/mapped_memory.h"
+#include "device/null_memory.h"
 
 namespace verbena::device {
 namespace {
 
 // What pinning the pages would find. The memory must stay as it is for as long as the region: nothing is pinned here.
 Status check_memory(const engine::MemoryRegion& region) {
-  if ((region.access & engine::kOnDemand) != 0) {
-    return failure(ErrorCode::kUnsupported,
-                   "on-demand paging is not offered (see ibv_query_device_ex): register the memory without "
-                   "IBV_ACCESS_ON_DEMAND",
-                   EOPNOTSUPP);
-  }
+  if ((region.access & engine::kOnDemand) != 0 && region.length != 0) return {};
   const bool writable = (region.access & (engine::kLocalWrite | engine::kRemoteWrite | engine::kRemoteAtomic)) != 0;
   const int error = check_mapped(region.address, region.length, writable);
   if (error == 0) return {};
@@ -41,6 +37,23 @@ Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create(ProtectionDomain& dom
   region.access = access;
   if (auto checked = engine::check_region(region); !checked) return tl::make_unexpected(checked.error());
   if (auto checked = check_memory(region); !checked) return tl::make_unexpected(checked.error());
+  return publish(domain, region);
+}
+
+Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create_null(ProtectionDomain& domain) {
+  const auto memory = null_memory();
+  if (!memory) return tl::make_unexpected(memory.error());
+  engine::MemoryRegion region;
+  region.domain = &domain.engine();
+  region.address = memory->zeros;
+  region.sink = memory->sink;
+  region.length = UINT64_MAX;
+  region.access = engine::kNull | engine::kLocalWrite;
+  return publish(domain, region);
+}
+
+Result<std::unique_ptr<MemoryRegion>> MemoryRegion::publish(ProtectionDomain& domain,
+                                                            const engine::MemoryRegion& region) {
   Context& context = domain.context();
   if (auto entered = context.enter(ObjectKind::kMemoryRegion); !entered) return tl::make_unexpected(entered.error());
   std::unique_ptr<MemoryRegion> made(new MemoryRegion(domain, region));
@@ -52,9 +65,15 @@ Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create(ProtectionDomain& dom
 
 MemoryRegion::~MemoryRegion() {
   context_->leave(ObjectKind::kMemoryRegion);
-  if (!published_) return;
-  context_->remove_region(region_.key);
+  [[maybe_unused]] const Status withdrawn = withdraw();
+}
+
+Status MemoryRegion::withdraw() {
+  if (!published_) return {};
+  if (auto removed = context_->remove_region(region_); !removed) return removed;
+  published_ = false;
   domain_.engine().leave(engine::Resident::kMemoryRegion);
+  return {};
 }
 
 }  // namespace verbena::device

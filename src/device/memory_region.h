@@ -1,4 +1,5 @@
-// A registered memory region. Nothing is pinned: the device lives in the process whose memory it is.
+// A registered memory region. Nothing is pinned: the device lives in the process whose memory it is. Memory on demand
+// is looked at only when it is used (demand_paging.h).
 //
 // Thread-safety: all calls from any thread; destruction needs that nobody else uses it.
 // Ownership:     the memory stays the caller's, and must outlive the region. Keeps the context alive.
@@ -16,19 +17,28 @@ class MemoryRegion {
  public:
   // `iova`: what work requests call the first byte. Errors: EINVAL for access flags that contradict each other or are
   // unknown, for a region that wraps around and for one without a page; EFAULT for memory that is not mapped, or not
-  // writable where it is to be written; EOPNOTSUPP for on-demand paging; ENOMEM at the limit.
+  // writable where it is to be written, unless it is on demand; ENOMEM at the limit. All that the process has or will
+  // have: on demand, from 0, UINT64_MAX bytes.
   static Result<std::unique_ptr<MemoryRegion>> create(ProtectionDomain& domain, std::uint64_t address,
                                                       std::uint64_t length, std::uint64_t iova,
                                                       engine::AccessFlags access);
+  // Reads zeros, throws away what is written, whatever the address; only for this side (no remote right). ENOMEM at
+  // the limit.
+  static Result<std::unique_ptr<MemoryRegion>> create_null(ProtectionDomain& domain);
   ~MemoryRegion();
+  // Out of the table: no key names it any more, and destruction cannot fail. EBUSY while a memory window is bound to
+  // it.
+  Status withdraw();
   MemoryRegion(const MemoryRegion&) = delete;
   MemoryRegion& operator=(const MemoryRegion&) = delete;
 
   Context& context() noexcept { return domain_.context(); }
   std::uint32_t key() const noexcept { return region_.key.value(); }  // lkey and rkey
+  bool is_null() const noexcept { return (region_.access & engine::kNull) != 0; }
   std::uint32_t handle() const noexcept { return handle_; }
 
  private:
+  static Result<std::unique_ptr<MemoryRegion>> publish(ProtectionDomain& domain, const engine::MemoryRegion& region);
   MemoryRegion(ProtectionDomain& domain, const engine::MemoryRegion& region)
       : context_(domain.context().shared_from_this()),
         domain_(domain),

@@ -15,6 +15,7 @@ namespace verbena::device {
 enum class ObjectKind : std::uint8_t {
   kProtectionDomain,
   kMemoryRegion,
+  kMemoryWindow,
   kAddressHandle,
   kCompletionQueue,
   kSharedReceiveQueue,
@@ -39,6 +40,10 @@ inline constexpr std::array<ObjectRow, kObjectKinds> kObjectRows{{
      "reg_mr",
      "memory regions",
      &engine::Limits::max_mr},
+    {{"memory_windows", "objects", Side::kBoth, "Memory windows that exist, bound or not."},
+     "alloc_mw",
+     "memory windows",
+     &engine::Limits::max_mw},
     {{"address_handles", "objects", Side::kBoth, "Address handles that exist."},
      "create_ah",
      "address handles",

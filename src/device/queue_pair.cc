@@ -106,7 +106,8 @@ QueuePair::QueuePair(ProtectionDomain& domain, const QpInit& init, Qpn qpn)
                .shared_receives = init.shared_receives,
                .capabilities = init.capabilities,
                .signal_all = init.signal_all,
-               .observer = this}) {
+               .observer = this,
+               .windows = context_.get()}) {
   engine_.set_source_port(wire::source_port_of_qpn(qpn));
   context_->enlist(*this);
   send_queue_->attach(*this);
@@ -124,6 +125,7 @@ QueuePair::~QueuePair() {
     disconnect();
     wait_for_readers();  // packets on their way into it
     disconnect_from_time();
+    context_->free_windows_of(qpn());
     context_->runtime().queue_pairs().release(qpn());
     send_queue_->remove_of(qpn());
     receive_queue_->remove_of(qpn());

@@ -26,6 +26,13 @@ inline constexpr AccessFlags kFlushPersistent = 512;
 inline constexpr AccessFlags kOptionalAccess = 0x3ff00000;
 inline constexpr AccessFlags kKnownAccess = 0x3ff | kOptionalAccess;
 
+// Of a null region, which none but alloc_null_mr makes: what is read from it is zero, what is written is thrown away.
+inline constexpr AccessFlags kNull = 1U << 30;
+// What a look-up has to do more for than to check.
+inline constexpr AccessFlags kSpecialAccess = kOnDemand | kNull;
+
+class MemoryWindow;
+
 struct MemoryRegion {
   const ProtectionDomain* domain = nullptr;
   std::uint64_t address = 0;  // where it lies in the process
@@ -33,6 +40,11 @@ struct MemoryRegion {
   std::uint64_t iova = 0;  // what work requests call its first byte: `address`, a number of the user's, or 0
   AccessFlags access = 0;
   MemoryKey key;  // lkey and rkey; given by MemoryTable::insert()
+
+  std::uint64_t sink = 0;  // of a null region, where writes go: 4 GiB, as there are zeros at `address`
+
+  std::uint32_t bound_windows = 0;  // of the one thread that changes the table
+  MemoryWindow* window = nullptr;   // set in the entry that a window has in the table, which is no region
 };
 
 // EINVAL for unknown flags, for remote write or atomic without local write, and for a region that wraps around the end

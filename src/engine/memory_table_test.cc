@@ -125,6 +125,77 @@ TEST_F(MemoryTableTest, AZeroLengthPieceNeedsNoKey) {
   EXPECT_TRUE(bytes_.empty());
 }
 
+struct Paging final : Pager {
+  struct Call {
+    std::uint64_t address;
+    std::uint64_t length;
+    bool write;
+    friend bool operator==(const Call&, const Call&) = default;
+  };
+  bool page_in(std::uint64_t address, std::uint64_t length, bool write) noexcept override {
+    calls.push_back({address, length, write});
+    return there;
+  }
+  bool there = true;
+  std::vector<Call> calls;
+};
+
+TEST(OnDemand, IsPagedInBeforeEachUse) {
+  const ProtectionDomain domain(1);
+  Paging pager;
+  MemoryTable table(8, kSeed, &pager);
+  MemoryRegion region{&domain, 0, UINT64_MAX, 0, kOnDemand | kLocalWrite | kRemoteRead | kRemoteWrite, {}};
+  ASSERT_TRUE(table.insert(region));
+  std::span<std::byte> bytes;
+  EXPECT_EQ(table.resolve(domain, {0x1010, 8, region.key.value()}, kLocalRead, bytes), MemoryFault::kNone);
+  EXPECT_EQ(table.resolve(domain, {0x1010, 8, region.key.value()}, kLocalWrite, bytes), MemoryFault::kNone);
+  EXPECT_EQ(table.resolve_remote(domain, region.key, 0x2000, 16, kRemoteRead, bytes), MemoryFault::kNone);
+  EXPECT_EQ(table.resolve_remote(domain, region.key, 0x2000, 16, kRemoteWrite, bytes), MemoryFault::kNone);
+  EXPECT_EQ(pager.calls, (std::vector<Paging::Call>{
+                             {0x1010, 8, false}, {0x1010, 8, true}, {0x2000, 16, false}, {0x2000, 16, true}}));
+  EXPECT_EQ(table.resolve_remote(domain, region.key, 0x2000, 8, kRemoteAtomic, bytes), MemoryFault::kNoAccess);
+  EXPECT_EQ(table.resolve(domain, {0x1010, 0, region.key.value()}, kLocalRead, bytes), MemoryFault::kNone);
+  EXPECT_EQ(pager.calls.size(), 4U) << "what is refused, or nothing, is not paged in";
+  pager.there = false;
+  EXPECT_EQ(table.resolve(domain, {0x1010, 8, region.key.value()}, kLocalRead, bytes), MemoryFault::kNotMapped);
+}
+
+TEST(OnDemand, SoIsAWindowOfIt) {
+  const ProtectionDomain domain(1);
+  Paging pager;
+  MemoryTable table(8, kSeed, &pager);
+  MemoryRegion region{&domain, 0x1000, 0x100, 0x1000, kOnDemand | kMemoryWindowBind, {}};
+  MemoryWindow window(domain, WindowType::kType1);
+  ASSERT_TRUE(table.insert(region));
+  ASSERT_TRUE(table.insert(window));
+  ASSERT_EQ(table.bind({.domain = &domain,
+                        .by = Qpn(17),
+                        .type = WindowType::kType1,
+                        .window = window.key(),
+                        .key = window.key(),
+                        .region = region.key,
+                        .address = 0x1010,
+                        .length = 8,
+                        .access = kRemoteRead}),
+            MemoryFault::kNone);
+  std::span<std::byte> bytes;
+  pager.there = false;
+  EXPECT_EQ(table.resolve_remote(domain, window.key(), 0x1010, 8, kRemoteRead, bytes), MemoryFault::kNotMapped);
+  EXPECT_EQ(pager.calls, (std::vector<Paging::Call>{{0x1010, 8, false}}));
+}
+
+TEST_F(MemoryTableTest, ANullRegionReadsOnePlaceAndWritesAnother) {
+  MemoryRegion& region = regions_.emplace_back(MemoryRegion{&domain_, 0x1000, UINT64_MAX, 0, kNull | kLocalWrite, {}});
+  region.sink = 0x9000;
+  ASSERT_TRUE(table_.insert(region));
+  EXPECT_EQ(resolve({0xdeadbeef, 16, region.key.value()}), MemoryFault::kNone);
+  EXPECT_EQ(reinterpret_cast<std::uint64_t>(bytes_.data()), 0x1000U);
+  EXPECT_EQ(bytes_.size(), 16U);
+  EXPECT_EQ(resolve({0, UINT32_MAX, region.key.value()}, kLocalWrite), MemoryFault::kNone);
+  EXPECT_EQ(reinterpret_cast<std::uint64_t>(bytes_.data()), 0x9000U);
+  EXPECT_EQ(table_.resolve_remote(domain_, region.key, 0, 1, kRemoteRead, bytes_), MemoryFault::kNoAccess);
+}
+
 // For the thread sanitizer: look-ups while another thread inserts and removes.
 TEST(MemoryTableThreads, LookUpsNeedNoLock) {
   const ProtectionDomain domain(1);

@@ -1,9 +1,11 @@
 // Protection domains and memory regions.
 #include <new>
 
+#include "device/demand_paging.h"
 #include "verbs/devices.h"
 #include "verbs/export.h"
 #include "verbs/objects.h"
+#include "verbs/operations.h"
 #include "verbs/real.h"
 #include "verbs/refusal.h"
 
@@ -51,10 +53,13 @@ int register_region(VerbsMr& mr, const Wanted& wanted) {
   if (!names_itself(wanted.pd)) return EINVAL;
   // A zero-based region is addressed from its first byte, whatever was passed for it.
   const std::uint64_t iova = (wanted.access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : wanted.iova;
-  auto machine = device::MemoryRegion::create(*ours(wanted.pd).machine, reinterpret_cast<std::uint64_t>(wanted.address),
-                                              wanted.length, iova, wanted.access);
-  if (!machine) return device::report(machine.error());
-  mr.machine = std::move(*machine);
+  auto made = device::MemoryRegion::create(*ours(wanted.pd).machine, reinterpret_cast<std::uint64_t>(wanted.address),
+                                           wanted.length, iova, wanted.access);
+  if (!made) return device::report(made.error());
+  if (mr.machine != nullptr) {
+    if (const int error = errno_of(mr.machine->withdraw())) return error;
+  }
+  mr.machine = std::move(*made);
   mr.iova = wanted.iova;
   mr.access = wanted.access;
   mr.base = {.context = wanted.pd->context,
@@ -75,12 +80,36 @@ ibv_mr* make_region(const Wanted& wanted) noexcept {
   });
 }
 
+ibv_mr* make_null_region(ibv_pd* pd) {
+  if (!alive(pd->context)) return null_with(device::Context::refuse_child());
+  if (!names_itself(pd)) return null_with(EINVAL);
+  auto made = device::MemoryRegion::create_null(*ours(pd).machine);
+  if (!made) return null_with(made.error());
+  auto* const mr = new VerbsMr;
+  mr->machine = std::move(*made);
+  mr->access = IBV_ACCESS_LOCAL_WRITE;
+  mr->base = {.context = pd->context,
+              .pd = pd,
+              .addr = nullptr,
+              .length = SIZE_MAX,
+              .handle = mr->machine->handle(),
+              .lkey = mr->machine->key(),
+              .rkey = 0};
+  return &mr->base;
+}
+
+device::Prefetch to_prefetch(ibv_advise_mr_advice advice) noexcept {
+  return advice == IBV_ADVISE_MR_ADVICE_PREFETCH         ? device::Prefetch::kRead
+         : advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE ? device::Prefetch::kWrite
+                                                         : device::Prefetch::kPresentOnly;
+}
+
 // A new region in the place of the old one; the keys change. Where it cannot be had, the old one stays as it was.
 int replace_region(VerbsMr& mr, unsigned flags, ibv_pd* pd, void* address, std::size_t length, int access) {
   if (flags == 0 || (flags & ~static_cast<unsigned>(IBV_REREG_MR_FLAGS_SUPPORTED)) != 0) return EINVAL;
   if ((flags & kChangePd) != 0 && (pd == nullptr || pd->context != mr.base.context)) return EINVAL;
   if ((flags & kChangeTranslation) != 0 && (address == nullptr || length == 0)) return EINVAL;
-  if (!names_itself(&mr.base)) return EINVAL;
+  if (!names_itself(&mr.base) || mr.machine->is_null()) return EINVAL;
   Wanted wanted{mr.base.pd, mr.base.addr, mr.base.length, mr.iova, mr.access};
   if ((flags & kChangePd) != 0) wanted.pd = pd;
   if ((flags & kChangeAccess) != 0) wanted.access = static_cast<unsigned>(access);
@@ -93,6 +122,23 @@ int replace_region(VerbsMr& mr, unsigned flags, ibv_pd* pd, void* address, std::
 }
 
 }  // namespace
+
+ibv_mr* alloc_null_mr(ibv_pd* pd) noexcept {
+  return contained([=] { return make_null_region(pd); });
+}
+
+// The pages are there when it returns, also without IBV_ADVISE_MR_FLAG_FLUSH.
+int advise_mr(ibv_pd* pd, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_sge* pieces,
+              std::uint32_t count) noexcept {
+  if (!alive(pd->context)) return device::Context::refuse_child();
+  if (advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT) return EOPNOTSUPP;
+  if (!names_itself(pd) || (flags & ~static_cast<unsigned>(IBV_ADVISE_MR_FLAG_FLUSH)) != 0) return EINVAL;
+  if (pieces == nullptr || count == 0) return EINVAL;
+  return contained([=] {
+    return errno_of(device::prefetch(*ours(pd).machine, to_prefetch(advice),
+                                     {reinterpret_cast<const engine::Sge*>(pieces), count}));
+  });
+}
 
 VERBENA_EXPORT ibv_pd* ibv_alloc_pd(ibv_context* context) {
   if (!is_ours(context)) return real_alloc_pd.call_or(nullptr, context);
@@ -137,13 +183,15 @@ VERBENA_EXPORT int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address
       contained([=] { return replace_region(ours(mr), static_cast<unsigned>(flags), pd, address, length, access); });
   if (error == 0) return 0;
   errno = error;
-  return IBV_REREG_MR_ERR_INPUT;
+  // The region is what it was, whoever refused; only in a child of fork nothing can be done with it.
+  return error == ENODEV ? IBV_REREG_MR_ERR_CMD : IBV_REREG_MR_ERR_INPUT;
 }
 
 VERBENA_EXPORT int ibv_dereg_mr(ibv_mr* mr) {
   if (!is_ours(mr)) return real_dereg_mr.call_or(EOPNOTSUPP, mr);
   if (!alive(mr->context)) return device::Context::refuse_child();
   if (!names_itself(mr)) return ENOENT;
+  if (const int error = errno_of(ours(mr).machine->withdraw())) return error;
   delete &ours(mr);
   return 0;
 }

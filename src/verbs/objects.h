@@ -19,6 +19,7 @@
 #include "device/context.h"
 #include "device/event_channel.h"
 #include "device/memory_region.h"
+#include "device/memory_window.h"
 #include "device/protection_domain.h"
 #include "device/queue_pair.h"
 #include "device/shared_receive_queue.h"
@@ -44,6 +45,11 @@ struct VerbsMr {
   std::uint64_t iova = 0;
   unsigned access = 0;
   std::unique_ptr<device::MemoryRegion> machine;
+};
+
+struct VerbsMw {
+  ibv_mw base{};
+  std::unique_ptr<device::MemoryWindow> machine;
 };
 
 struct VerbsAh {
@@ -100,6 +106,9 @@ inline VerbsPd& ours(ibv_pd* pd) noexcept {
 }
 inline VerbsMr& ours(ibv_mr* mr) noexcept {
   return *reinterpret_cast<VerbsMr*>(mr);
+}
+inline VerbsMw& ours(ibv_mw* mw) noexcept {
+  return *reinterpret_cast<VerbsMw*>(mw);
 }
 inline VerbsAh& ours(ibv_ah* ah) noexcept {
   return *reinterpret_cast<VerbsAh*>(ah);

@@ -1,5 +1,5 @@
 // Which of our calls stands where in a context. What is left null is answered with EOPNOTSUPP by the inline functions
-// of verbs.h: memory windows, device memory, XRC domains, flow steering, work queues, counters, thread and parent
+// of verbs.h: device memory, XRC domains, flow steering, work queues, counters, thread and parent
 // domains, moderation, rate limits, clocks.
 #include "verbs/operations.h"
 
@@ -9,24 +9,13 @@
 #include "verbs/query.h"
 
 namespace verbena::verbs {
-namespace {
-
-// These two are called without a look whether they are there.
-int bind_window(ibv_qp*, ibv_mw*, ibv_mw_bind*) noexcept {
-  return EOPNOTSUPP;
-}
-int free_window(ibv_mw*) noexcept {
-  return EOPNOTSUPP;
-}
-
-}  // namespace
-
 void set_operations(verbs_context& extended) noexcept {
   ibv_context_ops& operations = extended.context.ops;
   operations._compat_query_device = ibv_query_device;
   operations._compat_query_port = ibv_query_port;
+  operations.alloc_mw = alloc_window;
   operations.bind_mw = bind_window;
-  operations.dealloc_mw = free_window;
+  operations.dealloc_mw = dealloc_window;
   operations.poll_cq = poll_cq;
   operations.req_notify_cq = request_notification;
   operations.post_srq_recv = post_shared_receive;
@@ -34,6 +23,8 @@ void set_operations(verbs_context& extended) noexcept {
   operations.post_recv = post_receive;
 
   extended.query_port = query_port;
+  extended.advise_mr = advise_mr;
+  extended.alloc_null_mr = alloc_null_mr;
   extended.query_device_ex = query_device_ex;
   extended.create_cq_ex = create_cq_ex;
   extended.create_qp_ex = create_qp_ex;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "verbs/verbs_api.h"
 
@@ -12,6 +13,16 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attributes) n
 int poll_cq(ibv_cq* cq, int count, ibv_wc* completions) noexcept;
 int request_notification(ibv_cq* cq, int solicited_only) noexcept;
 void set_polling(ibv_cq_ex& cq) noexcept;
+
+// memory.cc
+ibv_mr* alloc_null_mr(ibv_pd* pd) noexcept;
+int advise_mr(ibv_pd* pd, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_sge* pieces,
+              std::uint32_t count) noexcept;
+
+// memory_window.cc
+ibv_mw* alloc_window(ibv_pd* pd, ibv_mw_type type) noexcept;
+int dealloc_window(ibv_mw* mw) noexcept;
+int bind_window(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* binding) noexcept;
 
 // shared_receive_queue.cc
 ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* attributes) noexcept;

@@ -59,6 +59,7 @@ void fill_limits(const engine::Limits& limits, ibv_device_attr& attributes) noex
   attributes.max_cq = as_int(limits.max_cq);
   attributes.max_cqe = as_int(limits.max_cqe);
   attributes.max_mr = as_int(limits.max_mr);
+  attributes.max_mw = as_int(limits.max_mw);
   attributes.max_pd = as_int(limits.max_pd);
   attributes.max_qp_rd_atom = as_int(limits.max_rd_atomic);
   attributes.max_qp_init_rd_atom = as_int(limits.max_rd_atomic);
@@ -81,11 +82,23 @@ void fill_device(device::Context& machine, ibv_device_attr& attributes) noexcept
   attributes.vendor_id = kNoVendor;
   attributes.device_cap_flags = IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_CURR_QP_STATE_MOD |
                                 IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
-                                IBV_DEVICE_SRQ_RESIZE;
+                                IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+                                IBV_DEVICE_MEM_MGT_EXTENSIONS;
   attributes.atomic_cap = IBV_ATOMIC_HCA;
   attributes.max_pkeys = engine::kPkeyTableLength;
   attributes.phys_port_cnt = 1;
   fill_limits(machine.limits(), attributes);
+}
+
+// Nothing is pinned, so every operation may find its memory on demand.
+void fill_paging(ibv_device_attr_ex& attributes) noexcept {
+  constexpr std::uint32_t kDatagram = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
+  constexpr std::uint32_t kUnreliable = kDatagram | IBV_ODP_SUPPORT_WRITE;
+  constexpr std::uint32_t kReliable = kUnreliable | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
+  attributes.odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+  attributes.odp_caps.per_transport_caps = {
+      .rc_odp_caps = kReliable, .uc_odp_caps = kUnreliable, .ud_odp_caps = kDatagram};
+  attributes.xrc_odp_caps = kReliable;
 }
 
 void fill_port(device::Context& machine, ibv_port_attr& attributes) noexcept {
@@ -178,6 +191,7 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
   fill_device(*ours(context).machine, full.orig_attr);
   full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
   full.phys_port_cnt_ex = 1;
+  fill_paging(full);
   std::memset(attributes, 0, size);
   std::memcpy(attributes, &full, std::min(size, sizeof full));
   return 0;

@@ -223,8 +223,6 @@ TEST_F(Objects, WhatIsNotSupportedSaysSo) {
   EXPECT_TRUE(refused(ibv_import_dm(context_.get(), 1)));
   ibv_alloc_dm_attr dm{};
   EXPECT_TRUE(refused(ibv_alloc_dm(context_.get(), &dm)));
-  EXPECT_TRUE(refused(ibv_alloc_mw(pd_.get(), IBV_MW_TYPE_1)));
-  EXPECT_TRUE(refused(ibv_alloc_null_mr(pd_.get())));
   ibv_td_init_attr td{};
   EXPECT_TRUE(refused(ibv_alloc_td(context_.get(), &td)));
   ibv_xrcd_init_attr xrcd{};
@@ -316,8 +314,8 @@ TEST_F(Objects, MemoryIsRegisteredOnlyWhereThereIsSome) {
                         Case{bytes, 2 * kPage, IBV_ACCESS_LOCAL_WRITE, EFAULT}, Case{bytes, 3 * kPage, 0, EFAULT},
                         Case{bytes + kPage, 0, 0, EINVAL}, Case{nullptr, kPage, 0, EFAULT},
                         Case{bytes + kPage, std::size_t{1} << 60, IBV_ACCESS_LOCAL_WRITE, EFAULT},
-                        Case{bytes + kPage, kPage, IBV_ACCESS_ON_DEMAND, EOPNOTSUPP},
-                        Case{nullptr, SIZE_MAX, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND, EOPNOTSUPP}}) {
+                        Case{bytes + kPage, kPage, IBV_ACCESS_ON_DEMAND, 0},
+                        Case{nullptr, SIZE_MAX, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND, 0}}) {
     errno = 0;
     const Owned<ibv_mr> mr(ibv_reg_mr(pd_.get(), c.address, c.length, c.access));
     EXPECT_EQ(c.error == 0, mr != nullptr) << c.address << "+" << c.length;
