@@ -6,7 +6,7 @@ namespace verbena::engine {
 
 SendVerdict QueuePair::verdict_on_request(const SendRequest& request) const noexcept {
   const RequestKind* kind = kind_of(request.opcode);
-  if (kind == nullptr || kind->local) return SendVerdict::kRefuse;
+  if (kind == nullptr || (kind->local && !has_windows_)) return SendVerdict::kRefuse;
   if (kind->reads_locally && (request.flags & kSendInline) != 0) return SendVerdict::kRefuse;
   // An operation of another service: hardware finds out when its turn comes.
   return takes(type_, request.opcode) ? SendVerdict::kAccept : SendVerdict::kFailLater;

@@ -92,6 +92,7 @@ QueuePair::QueuePair(const QpConfig& config)
       send_completions_(config.send_completions),
       receive_completions_(config.receive_completions),
       shared_receives_(config.shared_receives),
+      has_windows_(config.windows != nullptr),
       send_queue_(config.capabilities.max_send_wr, config.capabilities.max_send_sge,
                   config.capabilities.max_inline_data),
       receive_queue_(config.shared_receives == nullptr ? config.capabilities.max_recv_wr : 0,
@@ -105,10 +106,11 @@ QueuePair::QueuePair(const QpConfig& config)
   connection_.transport = *transport;
   connection_.reliable = type_ != QpType::kUc;
   if (type_ != QpType::kXrcReceive) {
-    requester_ = std::make_unique<Requester>(send_queue_, *domain_, *memory_, connection_, qpn_, config.observer);
+    requester_ = std::make_unique<Requester>(send_queue_, *domain_, *memory_, connection_, qpn_, config.observer,
+                                             config.windows);
   }
   if (type_ != QpType::kXrcSend) {
-    responder_ = std::make_unique<Responder>(*domain_, *memory_, connection_, qpn_, config.observer);
+    responder_ = std::make_unique<Responder>(*domain_, *memory_, connection_, qpn_, config.observer, config.windows);
   }
 }
 

@@ -38,6 +38,7 @@
 #include "engine/completion.h"
 #include "engine/connection.h"
 #include "engine/memory_table.h"
+#include "engine/memory_window.h"
 #include "engine/pacer.h"
 #include "engine/port_view.h"
 #include "engine/protection_domain.h"
@@ -80,6 +81,7 @@ struct QpConfig {
   QpCapabilities capabilities;               // within the limits of the device; the caller has checked
   bool signal_all = false;
   TransportObserver* observer = nullptr;  // of connections; nullptr: none
+  WindowBinder* windows = nullptr;        // nullptr: no memory windows
 };
 
 class alignas(64) QueuePair {
@@ -211,6 +213,7 @@ class alignas(64) QueuePair {
   CompletionSink* const send_completions_;
   CompletionSink* const receive_completions_;
   ReceiveSource* const shared_receives_;
+  const bool has_windows_;
 
   // Written by modify(), with both sides held; read by both.
   std::uint32_t mtu_ = 0;

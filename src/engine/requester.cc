@@ -50,6 +50,10 @@ void Requester::prepare(const SendRequest& request, SendWqe& wqe) noexcept {
   part.rkey = request.rkey;
   part.immediate = request.immediate;
   part.shared_queue = request.shared_queue;
+  part.window = request.window;
+  part.region = request.region;
+  part.access = request.access;
+  part.window_type = request.window_type;
   part.fence = (request.flags & kSendFence) != 0;
   part.solicited = (request.flags & kSendSolicited) != 0;
   part.first_psn = next_psn_;
@@ -83,7 +87,11 @@ Requester::Step Requester::step(bool may_begin, Instant now, Transmit& packet) n
   if (!begun && !may_begin) return Step::kWait;
   SendWqe& wqe = queue_.at(cursor_.request);
   if (wqe.connected.packet_count == 0 || cursor_.packet == wqe.connected.packet_count) {
-    if (!begun) queue_.begin();
+    if (!begun) {
+      if (wqe.connected.fence && cursor_.reads != 0) return Step::kWait;
+      if (!carry_out(wqe)) return Step::kWait;
+      queue_.begin();
+    }
     ++cursor_.request;
     cursor_.packet = 0;
     if (!connection_.reliable || done_ + 1 == cursor_.request) acknowledge_to(unacked_, now);
@@ -104,6 +112,28 @@ void Requester::note_sent(const SendWqe& wqe, const Cursor& before, Instant now,
   if (wqe.byte_period == 0) return;
   yielded.paced = packet.size;
   pacer_.on_sent(now, wqe.byte_period, packet.size);
+}
+
+// What takes no packet. False where it fails.
+bool Requester::carry_out(const SendWqe& wqe) noexcept {
+  const ConnectedPart& part = wqe.connected;
+  MemoryFault fault = MemoryFault::kNone;
+  if (wqe.opcode == SendOpcode::kLocalInvalidate) {
+    fault = windows_->invalidate(domain_, MemoryKey(part.immediate), own_);
+  } else {
+    fault = windows_->bind({.domain = &domain_,
+                            .by = own_,
+                            .type = part.window_type,
+                            .window = part.window,
+                            .key = part.rkey,
+                            .region = part.region,
+                            .address = part.remote_address,
+                            .length = part.compare_add,
+                            .access = part.access});
+  }
+  if (fault == MemoryFault::kNone) return true;
+  fail_later(WcStatus::kMemoryWindowBindError, fault);
+  return false;
 }
 
 // Waits for an answer, not for the transport.
@@ -132,6 +162,7 @@ bool Requester::has_sendable(bool may_begin) const noexcept {
   if (failure_ || fault_ || rnr_until_ || cursor_.request == queue_.posted()) return false;
   if (cursor_.request >= queue_.begun() && !may_begin) return false;
   const SendWqe& wqe = queue_.at(cursor_.request);
+  if (wqe.connected.packet_count == 0) return !wqe.connected.fence || cursor_.reads == 0;
   return cursor_.packet == wqe.connected.packet_count || !blocked(wqe);
 }
 

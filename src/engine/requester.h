@@ -27,6 +27,7 @@
 #include "engine/completion.h"
 #include "engine/connection.h"
 #include "engine/memory_table.h"
+#include "engine/memory_window.h"
 #include "engine/pacer.h"
 #include "engine/protection_domain.h"
 #include "engine/send_queue.h"
@@ -46,8 +47,14 @@ class Requester {
   };
 
   Requester(SendQueue& queue, const ProtectionDomain& domain, const MemoryTable& memory, const Connection& connection,
-            Qpn own, TransportObserver* observer) noexcept
-      : queue_(queue), domain_(domain), memory_(memory), connection_(connection), own_(own), observer_(observer) {}
+            Qpn own, TransportObserver* observer, WindowBinder* windows) noexcept
+      : queue_(queue),
+        domain_(domain),
+        memory_(memory),
+        connection_(connection),
+        own_(own),
+        observer_(observer),
+        windows_(windows) {}
 
   // The connection may send from here on; the first packet has `first`.
   void start(Psn first) noexcept;
@@ -94,6 +101,7 @@ class Requester {
   enum class Step : std::uint8_t { kPacket, kNext, kWait };
 
   Step step(bool may_begin, Instant now, Transmit& packet) noexcept;
+  bool carry_out(const SendWqe& wqe) noexcept;
   bool blocked(const SendWqe& wqe) const noexcept;
   bool window_open(const SendWqe& wqe) const noexcept;
   bool make_packet(SendWqe& wqe, Transmit& packet) noexcept;
@@ -130,6 +138,7 @@ class Requester {
   const Connection& connection_;
   const Qpn own_;
   TransportObserver* const observer_;
+  WindowBinder* const windows_;
 
   Psn next_psn_;  // for the next request posted
   Psn unacked_;   // the oldest that is not answered

@@ -164,6 +164,9 @@ void Responder::on_send(const wire::Packet& packet, const wire::OpcodeRow& row, 
     outcome.drop = Drop::kReceiveProtection;
     return fail_receive(WcStatus::kLocalProtectionError, fault, outcome);
   }
+  if (row.carries_invalidate() && !invalidate(packet.ieth.rkey)) {
+    return refuse(NakCode::kRemoteAccessError, packet, Drop::kRemoteAccess, outcome);
+  }
   store(packet.payload, pieces);
   done_ += packet.payload.size();
   message_ = Message::kSend;
@@ -194,12 +197,17 @@ void Responder::complete_receive(const wire::Packet& packet, const wire::OpcodeR
   }
 }
 
+// What a send with invalidate takes back.
+bool Responder::invalidate(MemoryKey key) noexcept {
+  return windows_ != nullptr && windows_->invalidate(domain_, key, own_) == MemoryFault::kNone;
+}
+
 // --- one-sided requests
 
 bool Responder::grants(AccessFlags access, MemoryKey rkey, std::uint64_t address, std::uint32_t length,
                        std::span<std::byte>& bytes) const noexcept {
   if ((connection_.access & access) != access) return false;
-  return memory_.resolve_remote(domain_, rkey, address, length, access, bytes) == MemoryFault::kNone;
+  return memory_.resolve_remote(domain_, rkey, address, length, access, bytes, own_) == MemoryFault::kNone;
 }
 
 void Responder::on_write(const wire::Packet& packet, const wire::OpcodeRow& row, ReceiveSource& receives,

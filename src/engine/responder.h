@@ -24,6 +24,7 @@
 #include "engine/completion.h"
 #include "engine/connection.h"
 #include "engine/memory_table.h"
+#include "engine/memory_window.h"
 #include "engine/protection_domain.h"
 #include "engine/shared_receive_queue.h"
 #include "engine/transmit.h"
@@ -45,8 +46,8 @@ class Responder {
   };
 
   Responder(const ProtectionDomain& domain, const MemoryTable& memory, const Connection& connection, Qpn own,
-            TransportObserver* observer) noexcept
-      : domain_(domain), memory_(memory), connection_(connection), own_(own), observer_(observer) {}
+            TransportObserver* observer, WindowBinder* windows) noexcept
+      : domain_(domain), memory_(memory), connection_(connection), own_(own), observer_(observer), windows_(windows) {}
 
   // Requests are carried out from here on; the first has `expected`. Throws std::bad_alloc.
   void start(Psn expected);
@@ -113,6 +114,7 @@ class Responder {
                         Outcome& outcome) noexcept;
   bool grants(AccessFlags access, MemoryKey rkey, std::uint64_t address, std::uint32_t length,
               std::span<std::byte>& bytes) const noexcept;
+  bool invalidate(MemoryKey key) noexcept;
   void finish(const wire::Packet& packet, const wire::OpcodeRow& row, std::uint32_t psns) noexcept;
 
   // Refusals.
@@ -138,6 +140,7 @@ class Responder {
   const Connection& connection_;
   const Qpn own_;
   TransportObserver* const observer_;
+  WindowBinder* const windows_;
 
   Psn expected_;
   std::uint32_t msn_ = 0;

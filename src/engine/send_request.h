@@ -5,6 +5,8 @@
 #include <span>
 
 #include "base/strong.h"
+#include "engine/memory_region.h"
+#include "engine/memory_window.h"
 #include "engine/sge.h"
 
 namespace verbena::engine {
@@ -52,6 +54,12 @@ struct SendRequest {
   MemoryKey rkey;
   std::uint64_t compare_add = 0;
   std::uint64_t swap = 0;
+  // For binding a memory window, of which compare_add is the length, remote_address the first byte and rkey the new
+  // key.
+  MemoryKey window;
+  MemoryKey region;
+  AccessFlags access = 0;
+  WindowType window_type = WindowType::kType2;
   // For XRC: the shared receive queue at the other end.
   std::uint32_t shared_queue = 0;
 };

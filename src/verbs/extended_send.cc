@@ -90,13 +90,17 @@ void set_shared_queue(ibv_qp_ex* qp, std::uint32_t number) {
   ours(qp).staging.set_shared_queue(number);
 }
 
-// Sends that no queue pair of ours was made for: the program did not get them granted, and calls them all the same.
-void refuse_bind(ibv_qp_ex* qp, ibv_mw*, std::uint32_t, const ibv_mw_bind_info*) {
-  ours(qp).staging.refuse(EINVAL);
+void bind_window(ibv_qp_ex* qp, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info* info) {
+  begin(qp, IBV_QP_EX_WITH_BIND_MW, engine::SendOpcode::kBindMemoryWindow);
+  if (auto* const request = ours(qp).staging.current(); request != nullptr && mw != nullptr) {
+    set_window(*mw, rkey, *info, *request);
+  }
 }
-void refuse_key(ibv_qp_ex* qp, std::uint32_t) {
-  ours(qp).staging.refuse(EINVAL);
+void local_invalidate(ibv_qp_ex* qp, std::uint32_t rkey) {
+  begin(qp, IBV_QP_EX_WITH_LOCAL_INV, engine::SendOpcode::kLocalInvalidate, rkey);
 }
+
+// No queue pair of ours is made for it: the program did not get it granted, and calls it all the same.
 void refuse_segmented(ibv_qp_ex* qp, void*, std::uint16_t, std::uint16_t) {
   ours(qp).staging.refuse(EINVAL);
 }
@@ -123,8 +127,8 @@ void set_extended_send(ibv_qp_ex& qp) noexcept {
   qp.wr_atomic_write = atomic_write;
   qp.wr_send_inv = send_invalidate;
   qp.wr_set_xrc_srqn = set_shared_queue;
-  qp.wr_bind_mw = refuse_bind;
-  qp.wr_local_inv = refuse_key;
+  qp.wr_bind_mw = bind_window;
+  qp.wr_local_inv = local_invalidate;
   qp.wr_send_tso = refuse_segmented;
 }
 

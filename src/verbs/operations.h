@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/send_request.h"
 #include "verbs/verbs_api.h"
 
 namespace verbena::verbs {
@@ -32,6 +33,9 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attributes) noex
 void set_extended_send(ibv_qp_ex& qp) noexcept;
 
 // post.cc
+// What a bind request asks, of the window as the program sees it.
+void set_window(const ibv_mw& mw, std::uint32_t key, const ibv_mw_bind_info& info,
+                engine::SendRequest& request) noexcept;
 int post_send(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** bad) noexcept;
 int post_receive(ibv_qp* qp, ibv_recv_wr* request, ibv_recv_wr** bad) noexcept;
 int post_shared_receive(ibv_srq* srq, ibv_recv_wr* request, ibv_recv_wr** bad) noexcept;

@@ -33,6 +33,12 @@ void take_datagram(const ibv_send_wr& request, engine::SendRequest& posted) noex
   posted.remote_qkey = request.wr.ud.remote_qkey;
 }
 
+void take_window(const ibv_send_wr& request, engine::SendRequest& posted) noexcept {
+  const ibv_mw* const mw = request.bind_mw.mw;
+  if (mw == nullptr) return;  // the key 0 names no window: the bind fails when its turn comes
+  set_window(*mw, request.bind_mw.rkey, request.bind_mw.bind_info, posted);
+}
+
 // What the union of a work request holds depends on the type of its queue pair and on its opcode.
 void take_target(const ibv_send_wr& request, bool datagram, engine::SendRequest& posted) noexcept {
   switch (request.opcode) {
@@ -54,8 +60,10 @@ void take_target(const ibv_send_wr& request, bool datagram, engine::SendRequest&
       posted.compare_add = request.wr.atomic.compare_add;
       posted.swap = request.wr.atomic.swap;
       break;
-    case IBV_WR_LOCAL_INV:
     case IBV_WR_BIND_MW:
+      take_window(request, posted);
+      break;
+    case IBV_WR_LOCAL_INV:
     case IBV_WR_SEND_WITH_INV:
     case IBV_WR_TSO:
     case IBV_WR_DRIVER1:
@@ -94,6 +102,17 @@ int refuse_child(Request* request, Request** bad) noexcept {
 }
 
 }  // namespace
+
+void set_window(const ibv_mw& mw, std::uint32_t key, const ibv_mw_bind_info& info,
+                engine::SendRequest& request) noexcept {
+  request.window = MemoryKey(mw.rkey);
+  request.rkey = MemoryKey(key);
+  request.window_type = static_cast<engine::WindowType>(mw.type);
+  request.region = MemoryKey(info.mr == nullptr ? 0 : info.mr->lkey);
+  request.remote_address = info.addr;
+  request.compare_add = info.length;
+  request.access = info.mw_access_flags;
+}
 
 int post_send(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** bad) noexcept {
   device::QueuePair& machine = *ours(qp).machine;

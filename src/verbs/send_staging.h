@@ -30,6 +30,8 @@ class SendStaging {
   // Where an RDMA or atomic begun by add() goes.
   void set_target(std::uint32_t rkey, std::uint64_t address, std::uint64_t compare_add = 0,
                   std::uint64_t swap = 0) noexcept;
+  // The send that add() began, for what no setter sets; nullptr where the list cannot be posted.
+  engine::SendRequest* current() noexcept { return staged_.empty() ? nullptr : &staged_.back().request; }
   void set_shared_queue(std::uint32_t number) noexcept;
   void set_sges(std::span<const engine::Sge> sges) noexcept;
   // One buffer after the other is one message.
