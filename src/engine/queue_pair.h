@@ -117,7 +117,8 @@ class alignas(64) QueuePair {
   void set_window(std::uint32_t packets) noexcept { connection_.window = packets; }
 
   // --- Requires: the send side
-  // 0; EINVAL for the state, the opcode, too many SGEs, inline data too long, no address handle; ENOMEM where full.
+  // 0; EINVAL for the state, the opcode, a flag that is not offered, too many SGEs, inline data too long, no address
+  // handle; ENOMEM where full.
   int post_send(const SendRequest& request) noexcept;
   // What post_send() would answer if there were room, and how many there is room for.
   int check_send(const SendRequest& request) const noexcept;

@@ -165,6 +165,8 @@ std::vector<CallExplanation> queue_call_explanations() {
         {"num_sge above max_send_sge, or inline data above max_inline_data",
          "the capabilities that ibv_create_qp gave back", "less, or without IBV_SEND_INLINE"},
         {"an opcode that the type does not have: UD has SEND and SEND_WITH_IMM only", "", "use RC for RDMA"},
+        {"a flag that verbs does not define, or IBV_SEND_IP_CSUM where the device has no IBV_DEVICE_UD_IP_CSUM",
+         "ibv_query_device_ex; send_flags that was never set", "zero the request, and leave the flag out"},
         {"wr.ud.ah is missing on UD", "", "make an address handle first"}}},
       {"ibv_post_send",
        EFAULT,
