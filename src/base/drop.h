@@ -45,6 +45,7 @@ enum class Drop : std::uint8_t {
   kRingBroken,
   // The sender could not send it.
   kNoRoute,
+  kUdpNotOpen,
   kPeerGone,
   kPeerStalled,
   kPortDown,
@@ -100,6 +101,9 @@ inline constexpr std::array<CounterRow, kDropCount> kDropRows{{
     {"ring_broken", "packets", Side::kReceiver,
      "The ring of a process on this host held what cannot be, and was closed with what it still held."},
     {"no_route", "packets", Side::kSender, "The kernel has no route or neighbour for the destination."},
+    {"udp_not_open", "packets", Side::kSender,
+     "UDP port 4791 of the source address is not open here: another user or a kernel RoCE device holds it (`verbena "
+     "gids` says who), or VERBENA_UDP=off."},
     {"peer_gone", "packets", Side::kSender, "The destination process on this host has ended."},
     {"peer_stalled", "packets", Side::kSender,
      "The destination process on this host does not take packets out of its ring."},

@@ -131,3 +131,19 @@ def test_demo_runs_both_ends_and_shows_the_directory(host, user):
 def test_a_small_limit_on_file_sizes_is_an_error_in_words(host, user):
     output = host.run(["bash", "-c", f"ulimit -f 1; exec {host.build.tool} run -- ibv_devinfo"], user=user, status=None)
     assert "File too large" in output, output
+
+
+def test_a_variable_that_is_no_setting_is_named_with_the_nearest(host):
+    said = host.run(["ibv_devices"], env={"VERBENA_IMPAR": "loss=5%"})
+    assert said.count("VERBENA_IMPAR is no setting") == 1 and "VERBENA_IMPAIR?" in said, said
+    assert "VERBENA_IMPAR is no setting" in host.verbena("gids", env={"VERBENA_IMPAR": "loss=5%"})
+
+
+@pytest.mark.parametrize("bad", ["/nonexistent/folder/file", "/", "/etc/passwd"])
+def test_a_capture_that_cannot_be_written_is_found_before_anything_runs(host, user, bad):
+    for words in (["run", "--pcap", bad, "--", "touch", "/nonexistent-as-well"], ["ping", "--listen", "--pcap", bad],
+                  ["demo", "--pcap", bad], ["doctor", "--pcap", bad]):
+        said = host.verbena(*words, user=user, status=2)
+        assert f"VERBENA_PCAP: " in said and bad in said and "touch" not in said, said
+    said = host.verbena("run", "--", "touch", "/nonexistent-as-well", user=user, status=1, env={"VERBENA_PCAP": bad})
+    assert bad in said and "touch" not in said, said
