@@ -525,6 +525,15 @@ TEST(Doctor, WithoutAServerOnlyThisHostWasLookedAtAndItSaysHowToStartOne) {
   EXPECT_THAT(findings.front().remedy, HasSubstr("verbena doctor --serve"));
 }
 
+TEST(Doctor, AnAddressThatNamesNoHostIsNotBlamedOnAMissingServer) {
+  World world;
+  const ProbeFacts probe{.connect_error = Error{ErrorCode::kInvalidArgument, 0, "fe80::1 is link-local"}};
+  const Finding asked = find(check_probe(probe, world.path), "handshake");
+  EXPECT_EQ(asked.severity, Severity::kFailure);
+  EXPECT_THAT(asked.evidence, HasSubstr("link-local"));
+  EXPECT_THAT(asked.remedy, ::testing::Not(HasSubstr("--serve")));
+}
+
 TEST(Doctor, NoDeviceAtAllSaysHowToGetOne) {
   EXPECT_THAT(told(find(check_devices(HostFacts{}), "devices")), HasSubstr("verbena run"));
 }

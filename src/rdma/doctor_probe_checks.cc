@@ -108,6 +108,11 @@ Finding judge(const ProbeFacts& probe, const ProbeSeries& series, const PathFact
 }  // namespace
 
 std::vector<Finding> check_probe(const ProbeFacts& probe, const PathFacts& path) {
+  if (probe.connect_error && probe.connect_error->code == ErrorCode::kInvalidArgument) {
+    return {finding(Severity::kFailure, "handshake", path.peer, probe.connect_error->message,
+                    {"the address does not say which host is meant, so nobody was asked and nothing was sent",
+                     "write it as the text says, then run this again"})};
+  }
   if (probe.connect_error) {
     return {finding(Severity::kNote, "handshake", path.peer, probe.connect_error->message,
                     {"only checks of this host were made: nobody answers there, so nothing shows that data moves",
