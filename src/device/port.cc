@@ -62,6 +62,7 @@ Port::Change Port::follow(const Interface* interface, Status& refusal) {
     if (!entry.gid.is_zero() && use_udp_ && !udp_.contains(entry.gid)) change.routes |= open_udp(entry.gid, refusal);
   }
   rejoin_groups();
+  followed_ = true;
 
   const bool was_up = before->up;
   const bool is_up = after->up;
@@ -97,7 +98,9 @@ bool Port::open_udp(const Gid& address, Status& refusal) {
   if (!opened) {
     // It is tried again and again; once is enough to say why.
     if (refused_.insert(address).second) {
-      log(Severity::kWarning,
+      // Without descriptors the device does not open at all, and says so itself.
+      const bool opens = followed_ || opened.error().code != ErrorCode::kExhausted;
+      log(opens ? Severity::kWarning : Severity::kDebug,
           fmt::format("{}: {} Until then this address reaches only processes of this user on this host.",
                       device_.name(), opened.error().message));
     }

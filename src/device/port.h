@@ -106,6 +106,7 @@ class Port {
 
   // Control lock of the runtime.
   std::map<Gid, std::unique_ptr<transport::UdpPort>> udp_;
+  bool followed_ = false;                      // once at least
   std::set<Gid> refused_;                      // addresses of now that could not be opened; the log has told of them
   std::map<Gid, transport::UdpPort*> groups_;  // joined, through which port; nullptr: through none at present
 
