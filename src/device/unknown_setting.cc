@@ -17,9 +17,9 @@ constexpr std::size_t kFarthest = 4;  // more changes than this make another wor
 
 // Of the tests, benchmarks and build scripts.
 constexpr std::array<std::string_view, 13> kOfDevelopment{
-    "VERBENA_AH_",      "VERBENA_BENCH_", "VERBENA_BUILD",    "VERBENA_CCACHE", "VERBENA_CI_",
-    "VERBENA_E2E_",     "VERBENA_FUZZ",   "VERBENA_GOLDEN_",  "VERBENA_LINT_",  "VERBENA_SANITIZE",
-    "VERBENA_SOAK_",    "VERBENA_THREAD_TESTS", "VERBENA_VM_",
+    "VERBENA_AH_",   "VERBENA_BENCH_",       "VERBENA_BUILD",   "VERBENA_CCACHE", "VERBENA_CI_",
+    "VERBENA_E2E_",  "VERBENA_FUZZ",         "VERBENA_GOLDEN_", "VERBENA_LINT_",  "VERBENA_SANITIZE",
+    "VERBENA_SOAK_", "VERBENA_THREAD_TESTS", "VERBENA_VM_",
 };
 
 bool is_of_others(std::string_view variable) {

@@ -103,9 +103,9 @@ class alignas(64) QueuePair {
 
   // --- Requires: both sides
   // Checks everything before it changes anything. EINVAL for a step or attribute that the state table or the port does
-  // not allow, and for leaving RESET once a completion queue of it was overrun. The rights to a privileged Q_Key are the
-  // caller's to check. After a reset the caller takes the queue pair's completions out of its completion queues, and
-  // calls give_back_all().
+  // not allow, and for leaving RESET once a completion queue of it was overrun. The rights to a privileged Q_Key are
+  // the caller's to check. After a reset the caller takes the queue pair's completions out of its completion queues,
+  // and calls give_back_all().
   Status modify(const QpAttributes& attributes, AttrMask mask, const PortView& port);
   QpAttributes query() const noexcept;
   // To the error state, with QP_FATAL, because a completion queue was overrun. Nothing in RESET.
