@@ -24,6 +24,7 @@
 
 #include "ah/report_text.h"
 #include "host/report_name.h"
+#include "rdma/verbs_error.h"
 
 namespace verbena::ah {
 namespace {
@@ -36,8 +37,7 @@ constexpr int kListenerRest_ms = 100;
 
 tl::unexpected<Error> exhausted(const char* call) {
   const int error = errno;
-  return failure(ErrorCode::kExhausted, fmt::format("{}, to show the directories: {}", call, std::strerror(error)),
-                 error);
+  return rdma::verbs_failure(call, "to show the directories", error);
 }
 
 std::string process_name() {

@@ -45,6 +45,7 @@ enum class Drop : std::uint8_t {
   kRingBroken,
   // The sender could not send it.
   kNoRoute,
+  kUdpNotOpen,
   kPeerGone,
   kPeerStalled,
   kPortDown,
@@ -79,7 +80,8 @@ inline constexpr std::array<CounterRow, kDropCount> kDropRows{{
     {"pkey_mismatch", "packets", Side::kReceiver, "P_Key does not match the queue pair's."},
     {"qkey_mismatch", "packets", Side::kReceiver, "Q_Key differs from the queue pair's."},
     {"no_receive_request", "packets", Side::kReceiver, "No receive was posted. Post more, or earlier."},
-    {"receive_too_small", "packets", Side::kReceiver, "Posted receive shorter than payload + 40 bytes of GRH."},
+    {"receive_too_small", "packets", Side::kReceiver,
+     "Posted receive shorter than payload + 40 bytes of GRH. It stays first in its queue: post MTU + 40 bytes."},
     {"receive_protection", "packets", Side::kReceiver, "Posted receive names memory it may not write."},
     {"not_the_peer", "packets", Side::kReceiver, "For a connection, but not from the address that it is connected to."},
     {"out_of_sequence", "packets", Side::kReceiver,
@@ -99,6 +101,9 @@ inline constexpr std::array<CounterRow, kDropCount> kDropRows{{
     {"ring_broken", "packets", Side::kReceiver,
      "The ring of a process on this host held what cannot be, and was closed with what it still held."},
     {"no_route", "packets", Side::kSender, "The kernel has no route or neighbour for the destination."},
+    {"udp_not_open", "packets", Side::kSender,
+     "UDP port 4791 of the source address is not open here: another user or a kernel RoCE device holds it (`verbena "
+     "gids` says who), or VERBENA_UDP=off."},
     {"peer_gone", "packets", Side::kSender, "The destination process on this host has ended."},
     {"peer_stalled", "packets", Side::kSender,
      "The destination process on this host does not take packets out of its ring."},

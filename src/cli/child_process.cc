@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "rdma/verbs_error.h"
 #include "verbena/deadline.h"
 
 namespace verbena::cli {
@@ -41,7 +42,7 @@ Result<pid_t> spawn(std::vector<std::string> words, int channel) {
 Result<ChildProcess> ChildProcess::start(const std::vector<std::string>& arguments) {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    return failure(ErrorCode::kUnavailable, fmt::format("socketpair: {}", std::strerror(errno)), errno);
+    return rdma::verbs_failure("socketpair", "to a second process", errno);
   }
   Descriptor ours(ends[0]);
   const Descriptor theirs(ends[1]);

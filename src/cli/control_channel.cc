@@ -7,6 +7,8 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 #include <netdb.h>
@@ -16,8 +18,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "cli/link_local_scope.h"
 #include "cli/session_hello.h"
 #include "cli/stop_signal.h"
+#include "rdma/verbs_error.h"
 
 namespace verbena::cli {
 namespace {
@@ -25,7 +29,9 @@ namespace {
 using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 
 Error system_error(ErrorCode code, std::string_view what, int number) {
-  return {code, number, fmt::format("{}: {}", what, std::strerror(number))};
+  std::string text = fmt::format("{}: {}", what, std::strerror(number));
+  if (number == EMFILE) text += "; " + rdma::files_in_words();
+  return {code, number, std::move(text)};
 }
 
 // True where `events` came, false at the deadline. A stop signal ends it with kUnavailable.
@@ -127,6 +133,7 @@ Result<Descriptor> try_listen(int family, std::uint16_t port) {
 }  // namespace
 
 Result<ControlChannel> ControlChannel::connect(const std::string& host, std::uint16_t port, Deadline deadline) {
+  if (Status status = check_scope(host, link_names()); !status) return tl::make_unexpected(status.error());
   const auto addresses = resolve(host, port);
   if (!addresses) return tl::make_unexpected(addresses.error());
   Error last{ErrorCode::kNotFound, 0, "no address"};

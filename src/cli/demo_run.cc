@@ -35,6 +35,14 @@ constexpr Duration kPhaseLimit = 1500ms;  // four phases: the demo ends within t
 constexpr Duration kPingTimeout = 200ms;
 constexpr auto kPatience = 5s;
 
+tl::unexpected<Error> refused_address(int number) {
+  const char* name = ::strerrorname_np(number);
+  return failure(ErrorCode::kUnavailable,
+                 fmt::format("an address handle made for one send was refused: ibv_create_ah: {} ({})",
+                             std::strerror(number), name == nullptr ? "?" : name),
+                 number);
+}
+
 // One destination of the demo: who answers there, its handle of the directory, and the attributes for making one by
 // hand.
 struct Target {
@@ -116,7 +124,7 @@ Status Demo::send_with_new_handle(std::uint64_t sequence) {
   ++creations_;
   ibv_ah* address = ibv_create_ah(endpoint_->domain(), &to.attributes);
   if (address == nullptr) {
-    return failure(ErrorCode::kUnreachable, fmt::format("ibv_create_ah: {}", std::strerror(errno)), errno);
+    return refused_address(errno);
   }
   return endpoint_->send_and_destroy(0, {address, to.peer.qpn, to.peer.qkey}, plan_.size);
 }
@@ -166,7 +174,7 @@ Result<Duration> Demo::creation_cost() {
   for (std::uint64_t i = 0; i < rounds; ++i) {
     ibv_ah* address = ibv_create_ah(endpoint_->domain(), &target(i).attributes);
     if (address == nullptr || ibv_destroy_ah(address) != 0) {
-      return failure(ErrorCode::kUnavailable, fmt::format("ibv_create_ah: {}", std::strerror(errno)), errno);
+      return refused_address(errno);
     }
   }
   return (now() - start) / static_cast<std::int64_t>(rounds);

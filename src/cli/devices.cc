@@ -1,5 +1,6 @@
 // `verbena devices`: every verbs device in the list, Verbena's own and others.
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,8 +16,10 @@
 #include "cli/json_text.h"
 #include "cli/subcommands.h"
 #include "cli/text_table.h"
+#include "cli/udp_port_holder.h"
 #include "cli/unusable_device.h"
 #include "rdma/device_kind.h"
+#include "rdma/doctor_finding.h"
 #include "verbena/device.h"
 #include "verbena/gid_table.h"
 
@@ -37,6 +40,12 @@ constexpr const char* kFooter =
     "This tool carries the software RNIC within it, so that its devices stand in the list beside real ones. Other\n"
     "programs see them under: verbena run -- CMD";
 
+// An address whose UDP port the device has not got, and who has it.
+struct HeldPort {
+  Gid address{};
+  std::string by{};
+};
+
 // One port of a device; where the device cannot be used, its name and why.
 struct DeviceRow {
   std::string name{};
@@ -45,6 +54,7 @@ struct DeviceRow {
   PortView port{};
   std::string netdev{};
   std::size_t gids = 0;
+  std::vector<HeldPort> held{};
   std::string error{};
 };
 
@@ -64,7 +74,12 @@ DeviceRow read_port(const Context& context, DeviceRow row, const std::vector<Gid
   }
   row.port = std::move(*view);
   row.netdev = netdev_of(table, port);
-  for (const GidEntry& entry : table) row.gids += entry.port == port ? 1 : 0;
+  const auto holders = UdpPortHolders::read(row.kind);
+  for (const GidEntry& entry : table) {
+    if (entry.port != port) continue;
+    ++row.gids;
+    if (std::string by = holders.of(entry.gid); !by.empty()) row.held.push_back({entry.gid, std::move(by)});
+  }
   return row;
 }
 
@@ -107,7 +122,23 @@ nlohmann::json to_json(const DeviceRow& row) {
   json["lid"] = row.port.lid;
   json["netdev"] = row.netdev;
   json["gids"] = row.gids;
+  json["udp_port_held"] = nlohmann::json::array();
+  for (const HeldPort& held : row.held) {
+    json["udp_port_held"].push_back({{"address", rdma::address_text(held.address)}, {"by", held.by}});
+  }
   return json;
+}
+
+// One line for each who has ports of the device, with the addresses.
+void print_held(const DeviceRow& row) {
+  std::map<std::string, std::string> addresses_by_holder;
+  for (const HeldPort& held : row.held) {
+    std::string& addresses = addresses_by_holder[held.by];
+    addresses += (addresses.empty() ? "" : ", ") + rdma::address_text(held.address);
+  }
+  for (const auto& [holder, addresses] : addresses_by_holder) {
+    fmt::print("{}: UDP port 4791 of {} is held by {}. {}.\n", row.name, addresses, holder, kUdpPortAdvice);
+  }
 }
 
 void print_table(const std::vector<DeviceRow>& rows) {
@@ -131,6 +162,7 @@ void print_table(const std::vector<DeviceRow>& rows) {
   fmt::print("{}", table.render());
   for (const DeviceRow& row : rows) {
     if (!row.error.empty()) fmt::print("{} cannot be used: {}.\n", row.name, row.error);
+    print_held(row);
   }
 }
 

@@ -51,7 +51,8 @@ struct DoctorOptions {
   bool no_probe = false;
   bool json = false;
   bool problems = false;
-  bool explained = false;  // the subcommand was chosen, and acts
+  std::string path_option;  // one of add_path_options() that was given; empty: none
+  bool explained = false;   // the subcommand was chosen, and acts
   DeviceSettings settings;
 };
 
@@ -85,6 +86,9 @@ int act(const DoctorOptions& options) {
   if (options.once && !options.serve) return fail_usage(kName, "--once needs --serve");
   const bool about_peer = !options.dgid.empty() || examination.dlid != 0;
   if (about_peer && examination.peer.empty()) return fail_usage(kName, "--dgid and --dlid need a peer");
+  if (examination.peer.empty() && !options.path_option.empty()) {
+    return fail_usage(kName, fmt::format("{} needs a peer: it is about the way there", options.path_option));
+  }
   catch_stop_signals();
   if (const int code = apply_checked(kName, options.settings); code != kExitOk) return code;
   if (options.serve) {
@@ -144,6 +148,9 @@ bool finish(DoctorOptions& options, const CLI::App& subcommand, std::string& why
   examination.probe = !options.no_probe;
   if (subcommand.count("--qkey") > 0) examination.qkey = options.qkey;
   if (subcommand.count("--peers") > 0) examination.peers = options.peers;
+  for (const char* option : {"--hop-limit", "--qkey", "--traffic-class", "--static-rate", "--peers"}) {
+    if (subcommand.count(option) > 0) options.path_option = option;
+  }
   if (options.dgid.empty()) return true;
   examination.dgid = parse_gid(options.dgid);
   if (!examination.dgid) why = fmt::format("{} is neither an IP address nor a GID", options.dgid);

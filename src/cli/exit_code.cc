@@ -1,8 +1,11 @@
 #include "cli/exit_code.h"
 
 #include <cstdio>
+#include <cstdlib>
 
 #include <fmt/format.h>
+
+#include "cli/rehearsal_note.h"
 
 namespace verbena::cli {
 
@@ -12,7 +15,12 @@ int fail(std::string_view subcommand, std::string_view message) {
 }
 
 int fail(std::string_view subcommand, const Error& error) {
-  return fail(subcommand, error.message);
+  const auto value_of = [](const char* variable) {
+    const char* value = std::getenv(variable);
+    return std::string_view(value == nullptr ? "" : value);
+  };
+  return fail(subcommand,
+              error.message + rehearsal_note(error.message, value_of("VERBENA_INJECT"), value_of("VERBENA_LIMITS")));
 }
 
 int fail_usage(std::string_view subcommand, std::string_view message) {

@@ -14,6 +14,7 @@ inline constexpr int kExitUsage = 2;
 
 // Writes "verbena SUBCOMMAND: MESSAGE" to stderr and returns kExitFailed.
 int fail(std::string_view subcommand, std::string_view message);
+// Also names the setting that asked for such an error, where one did.
 int fail(std::string_view subcommand, const Error& error);
 
 // As fail(), for what the user wrote wrongly: adds where to read on, and returns kExitUsage.

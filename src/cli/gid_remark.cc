@@ -32,6 +32,9 @@ GidRemark remark_on(const GidEntry& entry, const GidSurroundings& surroundings) 
     return {false, "no: its interface is not in this network namespace"};
   }
   if (!surroundings.netdev_up) return {false, fmt::format("no: interface {} is down", surroundings.netdev)};
+  if (!surroundings.udp_port_held_by.empty()) {
+    return {true, fmt::format("yes, on this host only: UDP port 4791 is held by {}", surroundings.udp_port_held_by)};
+  }
   if (entry.type == GidType::kRoceV1) return {true, "yes, on this link only: RoCE v1 has no IP header"};
   if (entry.gid.is_loopback()) return {true, "yes, on this host only"};
   if (is_link_local(entry.gid)) return {true, "yes, on this link only"};

@@ -15,8 +15,9 @@ std::string_view scope_of(const Gid& gid) noexcept;
 // What is known about the port and interface of a GID.
 struct GidSurroundings {
   bool port_active = false;
-  std::string netdev{};    // the interface's name; empty where it is unknown here
-  bool netdev_up = false;  // meaningless where netdev is empty
+  std::string netdev{};            // the interface's name; empty where it is unknown here
+  bool netdev_up = false;          // meaningless where netdev is empty
+  std::string udp_port_held_by{};  // in words; empty: by nobody who is in the way
 };
 
 struct GidRemark {

@@ -16,6 +16,7 @@
 #include "cli/json_text.h"
 #include "cli/subcommands.h"
 #include "cli/text_table.h"
+#include "cli/udp_port_holder.h"
 #include "cli/unusable_device.h"
 #include "rdma/device_kind.h"
 #include "verbena/device.h"
@@ -47,6 +48,7 @@ struct GidRow {
   GidEntry entry;
   std::string netdev;
   GidRemark remark;
+  std::string udp_port_held_by;  // empty: by nobody who is in the way
 };
 
 // A device that is asked and cannot be used, and why.
@@ -77,12 +79,15 @@ Result<std::vector<GidRow>> read_rows(const std::string& device) {
   if (!context) return tl::make_unexpected(context.error());
   const auto table = read_gid_table(context->get());
   if (!table) return tl::make_unexpected(table.error());
+  const auto holders = UdpPortHolders::read(kind_of_name(device));
   std::vector<GidRow> rows;
   for (const GidEntry& entry : *table) {
     const auto port = context->query_port(entry.port);
-    GidSurroundings surroundings{.port_active = port && port->active, .netdev = interface_name(entry.netdev)};
+    GidSurroundings surroundings{.port_active = port && port->active,
+                                 .netdev = interface_name(entry.netdev),
+                                 .udp_port_held_by = holders.of(entry.gid)};
     surroundings.netdev_up = interface_is_up(surroundings.netdev);
-    rows.push_back({device, entry, surroundings.netdev, remark_on(entry, surroundings)});
+    rows.push_back({device, entry, surroundings.netdev, remark_on(entry, surroundings), surroundings.udp_port_held_by});
   }
   return rows;
 }
@@ -103,6 +108,7 @@ nlohmann::json to_json(const GidRow& row) {
           {"netdev", row.netdev},
           {"scope", scope_of(row.entry.gid)},
           {"usable", row.remark.usable},
+          {"udp_port_held_by", row.udp_port_held_by},
           {"remark", row.remark.text}};
 }
 

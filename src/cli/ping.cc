@@ -180,7 +180,8 @@ int act(const PingOptions& options) {
 }
 
 void add_options(CLI::App& subcommand, PingOptions& options) {
-  subcommand.add_option("HOST", options.host, "Name or address of the host where verbena ping --listen runs");
+  subcommand.add_option("HOST", options.host,
+                        "Name or address of the host where verbena ping --listen runs, link-local with %IFACE");
   subcommand.add_flag("--listen", options.listen, "Be the server: answer pings");
   subcommand.add_flag("--once", options.once, "With --listen: end when the last client has left");
   subcommand.add_option("--device", options.device, "The device to use; without it, by route")->type_name("NAME");

@@ -1,9 +1,6 @@
 // Settings of the software RNIC that it would refuse, found before a device is asked for.
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,10 +8,10 @@
 
 #include <fmt/format.h>
 #include <net/if.h>
-#include <unistd.h>
 
 #include "cli/device_settings.h"
 #include "device/settings.h"
+#include "transport/tap/tap.h"
 
 namespace verbena::cli {
 namespace {
@@ -39,14 +36,11 @@ std::string refused_interface(std::string_view names) {
   return {};
 }
 
-// A capture is appended to, so the file must be writable, or its folder where it is not there yet.
+// As the device will, the file is opened; nothing less shows that it can be written.
 std::string refused_capture(const std::string& file) {
   if (file.empty()) return {};
-  const std::string folder = std::filesystem::path(file).parent_path().string();
-  const bool exists = ::access(file.c_str(), F_OK) == 0;
-  const std::string& written = exists || folder.empty() ? file : folder;
-  if ((!exists && folder.empty()) || ::access(written.c_str(), W_OK) == 0) return {};
-  return fmt::format("VERBENA_PCAP: cannot write {}: {}: {}", file, written, std::strerror(errno));
+  const auto checked = transport::Tap::check(file);
+  return checked ? std::string() : "VERBENA_PCAP: " + checked.error().message;
 }
 
 }  // namespace

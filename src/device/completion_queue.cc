@@ -106,9 +106,15 @@ bool CompletionQueue::push(const Completion& completion, engine::Place place) no
   return pushed.stored;
 }
 
+bool CompletionQueue::overrun() const noexcept {
+  const std::lock_guard guard(lock_);
+  return queue_.overrun();
+}
+
 void CompletionQueue::raise_overrun() noexcept {
   log(Severity::kError,
-      fmt::format("{}: a completion queue of {} entries was overrun; its queue pairs go to the error state",
+      fmt::format("{}: a completion queue of {} entries was overrun; its queue pairs go to the error state. "
+                  "Destroy them and it, and make it larger or poll more",
                   context_->device().name(), capacity()));
   context_->async_events().push({element_, static_cast<std::uint32_t>(AsyncEvent::kCqError)});
   context_->runtime().report_overrun(*this);

@@ -48,6 +48,7 @@ class CompletionQueue final : public engine::CompletionSink {
   void purge_events() noexcept;
 
   bool push(const Completion& completion, engine::Place place) noexcept override;
+  bool overrun() const noexcept override;
 
   // For queue pairs.
   void attach(QueuePair& queue_pair);

@@ -56,7 +56,10 @@ Result<std::shared_ptr<Context>> Context::open(const Device& device) {
     return tl::make_unexpected(port.error());
   }
   auto events = EventChannel::open(EventChannel::Form::kAsync);
-  if (!events) return tl::make_unexpected(events.error());
+  if (!events) {
+    log(Severity::kError, fmt::format("{}: {}", device.name(), events.error().message));
+    return tl::make_unexpected(events.error());
+  }
   return std::shared_ptr<Context>(new Context(std::move(*runtime), **port, std::move(*events)));
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "transport/no_cancel.h"
+#include "transport/system_error.h"
 
 namespace verbena::device {
 namespace {
@@ -38,7 +39,7 @@ Result<std::unique_ptr<EventChannel>> EventChannel::open(Form form) {
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
     const int error = errno;
     return failure(ErrorCode::kExhausted,
-                   fmt::format("no descriptors for an event channel: {}; see ulimit -n", std::strerror(error)), error);
+                   fmt::format("no descriptors for an event channel: {}", transport::system_words(error)), error);
   }
   return std::unique_ptr<EventChannel>(new EventChannel(form, ends[0], ends[1]));
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "device/clock.h"
+#include "transport/system_error.h"
 
 namespace verbena::device {
 namespace {
@@ -25,7 +25,7 @@ Status add(int epoll, int fd) {
   event.data.fd = fd;
   if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0) return {};
   const int error = errno;
-  return failure(ErrorCode::kExhausted, fmt::format("epoll_ctl: {}", std::strerror(error)), error);
+  return failure(ErrorCode::kExhausted, fmt::format("epoll_ctl: {}", transport::system_words(error)), error);
 }
 
 }  // namespace
@@ -37,7 +37,7 @@ Status Helper::start() {
   if (!control_epoll_ || !all_epoll_ || !wake_) {
     const int error = errno;
     return failure(ErrorCode::kExhausted,
-                   fmt::format("no descriptors for the helper thread: {}; see ulimit -n", std::strerror(error)), error);
+                   fmt::format("no descriptors for the helper thread: {}", transport::system_words(error)), error);
   }
   if (auto added = add(control_epoll_.get(), wake_.get()); !added) return added;
   if (auto added = add(all_epoll_.get(), control_epoll_.get()); !added) return added;

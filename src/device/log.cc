@@ -8,6 +8,8 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "transport/system_error.h"
+
 namespace verbena::device {
 namespace {
 
@@ -46,8 +48,14 @@ void set_log_level(std::string_view level) noexcept {
   logger().set_level(spdlog::level::from_str(name));
 }
 
+Error system_error(const std::string& what) {
+  return transport::system_failure(what).value();
+}
+
 int report(const Error& error) noexcept {
-  log(Severity::kInfo, error.message);
+  // What stands in the way of everything else is told unasked.
+  const bool no_descriptors = error.system_errno == EMFILE || error.system_errno == ENFILE;
+  log(no_descriptors ? Severity::kError : Severity::kInfo, error.message);
   return error.system_errno != 0 ? error.system_errno : EINVAL;
 }
 

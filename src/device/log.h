@@ -4,6 +4,7 @@
 // Thread-safety: all calls from any thread.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "verbena/result.h"
@@ -18,7 +19,11 @@ void log(Severity severity, std::string_view sentence) noexcept;
 // `level`: one of those of VERBENA_LOG.
 void set_log_level(std::string_view level) noexcept;
 
-// Writes the error's sentence at level info (a program may probe on purpose) and returns its errno.
+// Writes the error's sentence at level info (a program may probe on purpose), or as an error where descriptors have run
+// out (nobody does that on purpose), and returns its errno.
 int report(const Error& error) noexcept;
+
+// What errno says about `what`, which was tried: for a limit also which one, and what raises it.
+Error system_error(const std::string& what);
 
 }  // namespace verbena::device

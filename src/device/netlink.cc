@@ -15,6 +15,8 @@
 #include <netlink/route/route.h>
 #include <sys/socket.h>
 
+#include "transport/system_error.h"
+
 namespace verbena::device {
 namespace {
 
@@ -27,7 +29,12 @@ struct CacheFree {
 using OwnedSocket = std::unique_ptr<nl_sock, SocketFree>;
 using OwnedCache = std::unique_ptr<nl_cache, CacheFree>;
 
+// The library has no code of its own for a limit on descriptors, but leaves errno. Requires: errno was 0 before.
 tl::unexpected<Error> netlink_failure(const char* what, int code) {
+  if (const int number = errno; number == EMFILE || number == ENFILE) {
+    return failure(ErrorCode::kExhausted, fmt::format("rtnetlink: {}: {}", what, transport::system_words(number)),
+                   number);
+  }
   return failure(ErrorCode::kUnavailable, fmt::format("rtnetlink: {}: {}", what, nl_geterror(code)), EIO);
 }
 
@@ -83,8 +90,10 @@ Result<std::unique_ptr<Netlink>> Netlink::open() {
   if (!requests || !notices) return failure(ErrorCode::kExhausted, "no memory for a netlink socket", ENOMEM);
   nl_socket_disable_seq_check(notices.get());
   for (auto* socket : {requests.get(), notices.get()}) {
+    errno = 0;
     if (const int code = nl_connect(socket, NETLINK_ROUTE); code < 0) return netlink_failure("connect", code);
   }
+  errno = 0;
   if (const int code = nl_socket_add_memberships(notices.get(), RTNLGRP_LINK, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR,
                                                  RTNLGRP_NONE);
       code < 0) {
@@ -119,6 +128,7 @@ bool Netlink::drain() noexcept {
 Result<Network> Netlink::read() {
   const auto load = [this](auto allocate, auto... arguments) -> Result<OwnedCache> {
     nl_cache* cache = nullptr;
+    errno = 0;
     if (const int code = allocate(requests_, arguments..., &cache); code < 0) return netlink_failure("read", code);
     return OwnedCache(cache);
   };

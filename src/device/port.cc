@@ -57,14 +57,12 @@ Port::Change Port::follow(const Interface* interface, Status& refusal) {
     entry = udp_.erase(entry);
     change.routes = true;
   }
+  std::erase_if(refused_, [&after](const Gid& address) { return !after->gids.contains(address); });
   for (const auto& entry : after->gids.entries().first(after->gids.used_length())) {
     if (!entry.gid.is_zero() && use_udp_ && !udp_.contains(entry.gid)) change.routes |= open_udp(entry.gid, refusal);
   }
-  for (auto& [group, through] : groups_) {
-    if (through != nullptr) continue;
-    through = udp_port_for_group(group);
-    if (through != nullptr && !through->join(group)) through = nullptr;
-  }
+  rejoin_groups();
+  followed_ = true;
 
   const bool was_up = before->up;
   const bool is_up = after->up;
@@ -79,17 +77,39 @@ Port::Change Port::follow(const Interface* interface, Status& refusal) {
   return change;
 }
 
+bool Port::reopen() {
+  bool opened = false;
+  Status refusal;
+  for (const Gid& address : std::set<Gid>(refused_)) opened |= open_udp(address, refusal);
+  if (opened) rejoin_groups();
+  return opened;
+}
+
+void Port::rejoin_groups() {
+  for (auto& [group, through] : groups_) {
+    if (through != nullptr) continue;
+    through = udp_port_for_group(group);
+    if (through != nullptr && !through->join(group)) through = nullptr;
+  }
+}
+
 bool Port::open_udp(const Gid& address, Status& refusal) {
   auto opened = transport::UdpPort::open({.address = address, .interface_index = device_.interface_index()}, counters_);
   if (!opened) {
-    // At each notice it is tried again; once is enough to say why.
+    // It is tried again and again; once is enough to say why.
     if (refused_.insert(address).second) {
-      log(Severity::kWarning, fmt::format("{}: {}", device_.name(), opened.error().message));
+      // Without descriptors the device does not open at all, and says so itself.
+      const bool opens = followed_ || opened.error().code != ErrorCode::kExhausted;
+      log(opens ? Severity::kWarning : Severity::kDebug,
+          fmt::format("{}: {} Until then this address reaches only processes of this user on this host.",
+                      device_.name(), opened.error().message));
     }
     refusal = tl::make_unexpected(opened.error());
     return false;
   }
-  refused_.erase(address);
+  if (refused_.erase(address) != 0) {
+    log(Severity::kInfo, fmt::format("{}: UDP port 4791 of {} is open now", device_.name(), to_string(address)));
+  }
   udp_.emplace(address, std::move(*opened));
   return true;
 }
@@ -112,6 +132,9 @@ Status Port::join(const Gid& group) {
   auto* through = udp_port_for_group(group);
   if (through != nullptr) {
     if (auto joined = through->join(group); !joined) return joined;
+  } else {
+    log(Severity::kWarning, fmt::format("{}: nothing will arrive for the group {}, since UDP port 4791 is not open",
+                                        device_.name(), to_string(group)));
   }
   groups_.emplace(group, through);
   return {};

@@ -74,8 +74,12 @@ class Port {
     std::vector<std::unique_ptr<transport::UdpPort>> retired;  // to be freed after a grace period
   };
   // Takes over what the interface is now; nullptr where it is gone. Raises events. Where an address cannot be opened,
-  // `refusal` says why (the last one).
+  // `refusal` says why (the last one); the port does without it, and reopen() tries again.
   Change follow(const Interface* interface, Status& refusal);
+  // Whether an address is there whose UDP port could not be opened.
+  bool lacks_udp() const noexcept { return !refused_.empty(); }
+  // Tries those again, since nobody tells when another process lets go of a port. True where one was opened.
+  bool reopen();
 
   std::vector<transport::UdpPort*> udp_ports() const;
 
@@ -92,6 +96,7 @@ class Port {
   void raise(PortEvent event);
   void tell_mtu(std::uint32_t bytes);
   bool open_udp(const Gid& address, Status& refusal);
+  void rejoin_groups();
   transport::UdpPort* udp_port_for_group(const Gid& group) const;
 
   const Device& device_;
@@ -101,7 +106,8 @@ class Port {
 
   // Control lock of the runtime.
   std::map<Gid, std::unique_ptr<transport::UdpPort>> udp_;
-  std::set<Gid> refused_;                      // addresses that could not be opened, of which the log has told
+  bool followed_ = false;                      // once at least
+  std::set<Gid> refused_;                      // addresses of now that could not be opened; the log has told of them
   std::map<Gid, transport::UdpPort*> groups_;  // joined, through which port; nullptr: through none at present
 
   mutable std::mutex mutex_;

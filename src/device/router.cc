@@ -54,7 +54,8 @@ transport::SendResult Router::send_wire(std::span<const transport::Outgoing> run
                                         Instant now) noexcept {
   auto* udp_port = routes.udp_port_of(run[0].envelope->source);
   if (udp_port == nullptr) {
-    counters_.count(Drop::kNoRoute, run.size());
+    const bool ours = routes.is_local(run[0].envelope->source);  // else the address has just gone
+    counters_.count(ours ? Drop::kUdpNotOpen : Drop::kNoRoute, run.size());
     return {.taken = run.size(), .full = false};
   }
   std::array<WireFrame, kWireBatch> frames;

@@ -20,7 +20,7 @@ struct Routes {
   bool is_local(const Gid& gid) const noexcept {
     return std::find(local.begin(), local.end(), gid) != local.end() || gid.is_loopback();
   }
-  // nullptr where the address is not one of ours, or UDP is off.
+  // nullptr where the address is not one of ours, its UDP port belongs to somebody else, or UDP is off.
   transport::UdpPort* udp_port_of(const Gid& source) const noexcept {
     const auto found =
         std::find_if(udp_ports.begin(), udp_ports.end(), [&](const auto* port) { return port->address() == source; });

@@ -28,6 +28,7 @@ constexpr unsigned kPollsToYield = 256;
 constexpr unsigned kPollsToNudge = 32;
 constexpr Duration kLongTick = std::chrono::milliseconds(4);
 constexpr Duration kShortTick = std::chrono::microseconds(500);
+constexpr Duration kReopenInterval = std::chrono::seconds(1);
 
 std::mutex& current_mutex() {
   static auto& mutex = *new std::mutex;
@@ -129,11 +130,35 @@ Result<Port*> Runtime::open_port(const Device& device) {
   auto receiver = std::make_unique<PortReceiver>(*inbound_, *port);
   ports_.emplace_back(std::move(port), std::move(receiver));
   Port& opened = *ports_.back().first;
-  if (auto followed = follow(opened); !followed && opened.udp_ports().empty()) {
-    ports_.pop_back();
-    return tl::make_unexpected(followed.error());
+  if (auto followed = follow(opened); !followed) {
+    // A port held by somebody else keeps nobody from looking at the device, or from using it on this host.
+    const ErrorCode code = followed.error().code;
+    const bool nothing = code != ErrorCode::kBusy && opened.udp_ports().empty();
+    if (nothing || code == ErrorCode::kExhausted) {
+      drop_last_port();
+      return tl::make_unexpected(followed.error());
+    }
   }
+  if (opened.lacks_udp()) helper_.wake();
   return &opened;
+}
+
+void Runtime::drop_last_port() {
+  const auto last = std::move(ports_.back());
+  ports_.pop_back();
+  for (auto* udp_port : last.first->udp_ports()) helper_.remove_packets(udp_port->fd());
+  publish_routes();  // nobody reads of it any more when this returns
+}
+
+void Runtime::reopen_ports() {
+  bool changed = false;
+  bool missing = false;
+  for (const auto& [port, receiver] : ports_) {
+    if (port->lacks_udp()) changed |= port->reopen();
+    missing |= port->lacks_udp();
+  }
+  reopen_at_.store(missing ? (now() + kReopenInterval).ns : 0, std::memory_order_relaxed);
+  if (changed) publish_routes();
 }
 
 Status Runtime::follow_network() {
@@ -154,6 +179,7 @@ Status Runtime::follow(Port& port) {
     for (const auto& retired : change.retired) helper_.remove_packets(retired->fd());
     publish_routes();
   }
+  if (port.lacks_udp()) reopen_at_.store((now() + kReopenInterval).ns, std::memory_order_relaxed);
   return refusal;
 }
 
@@ -355,6 +381,7 @@ std::optional<Instant> Runtime::next_timeout() noexcept {
     if (due && (!first || *due < *first)) first = due;
   };
   if (impair_ != nullptr) consider(impair_->next_timeout());
+  if (const auto due = reopen_at_.load(std::memory_order_relaxed); due != 0) consider(Instant{due});
   const Instant at = now();
   if (!pending_.empty()) consider(pending_.next_timeout(at).value_or(at + kRetry));
   consider(timers_.next_timeout());
@@ -367,6 +394,10 @@ void Runtime::serve_control() noexcept {
   if (netlink_->drain()) {
     const std::lock_guard guard(control_);
     if (auto followed = follow_network(); !followed) log(Severity::kError, followed.error().message);
+  }
+  if (const auto due = reopen_at_.load(std::memory_order_relaxed); due != 0 && due <= now().ns) {
+    const std::lock_guard guard(control_);
+    reopen_ports();
   }
   fail_overrun_queues();
 }

@@ -55,8 +55,8 @@ class Runtime final : private HelperWork {
   // False in a child of the process that made it; then nothing but destruction is allowed.
   bool alive() const noexcept { return alive_.load(std::memory_order_relaxed); }
 
-  // The port of `device`, opened at the first call. kBusy with EADDRINUSE where UDP 4791 belongs to somebody else on
-  // every address of it.
+  // The port of `device`, opened at the first call. Where UDP 4791 of an address belongs to somebody else the port
+  // opens without it (Port::lacks_udp). kExhausted where descriptors have run out.
   Result<Port*> open_port(const Device& device);
 
   const Settings& settings() const noexcept { return settings_; }
@@ -123,6 +123,8 @@ class Runtime final : private HelperWork {
   void run_timers() noexcept;
   Status follow_network();    // Requires: control_
   Status follow(Port& port);  // Requires: control_
+  void drop_last_port();      // Requires: control_
+  void reopen_ports();        // Requires: control_
   void publish_routes();      // Requires: control_
   void fail_overrun_queues() noexcept;
   Status change_groups(const Gid& group, QueuePair& queue_pair, bool attach);
@@ -158,6 +160,9 @@ class Runtime final : private HelperWork {
   unsigned polls_to_udp_ = 0;          // empty polls until UDP is looked at again
   std::atomic<unsigned> udp_heat_{0};  // above 0: UDP brought something lately; look every time. Relaxed: a hint
   bool held_back_ = false;             // the helper left packets where they were, for want of receives
+
+  // When UDP ports that others hold are tried again, in nanoseconds; 0: none is missing. Relaxed: a hint.
+  std::atomic<std::int64_t> reopen_at_{0};
 
   std::mutex failing_mutex_;               // held while queue pairs are failed; never under a queue pair's lock
   std::mutex overrun_mutex_;               // innermost

@@ -26,8 +26,9 @@ inline constexpr std::array kSettingRows{
         "VERBENA_SHM", "on|off", "on",
         "Whether processes of one user on one host exchange packets through shared memory. Off sends them through "
         "UDP; misdirected packets are still handed over by shared memory."},
-    SettingRow{"VERBENA_UDP", "on|off", "on",
-               "Whether UDP port 4791 is opened. Off keeps traffic on this host, for hosts where the port is taken."},
+    SettingRow{
+        "VERBENA_UDP", "on|off", "on",
+        "Whether UDP port 4791 is opened. Off keeps traffic on this host, without a warning where the port is taken."},
     SettingRow{"VERBENA_IMPAIR", "KEY=VALUE[,...]", "none",
                "Faults for every packet sent, drawn from the seed: loss=5%, dup=5%, reorder=5%, corrupt=1%, delay=1ms, "
                "jitter=200us, seed=7."},

@@ -78,6 +78,8 @@ class CompletionSink {
  public:
   // `place` is given back when the completion is polled. False where the completion was lost because the queue is full.
   virtual bool push(const Completion& completion, Place place) noexcept = 0;
+  // Whether it was overrun: then it takes no completion ever again.
+  virtual bool overrun() const noexcept { return false; }
 
  protected:
   ~CompletionSink() = default;

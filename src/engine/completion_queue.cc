@@ -9,7 +9,7 @@
 namespace verbena::engine {
 
 CompletionQueue::Pushed CompletionQueue::push(const Completion& completion, Place place) noexcept {
-  if (ring_.full()) [[unlikely]] {
+  if (ring_.full() || overrun_) [[unlikely]] {
     overrun_ = true;
     return {};
   }
@@ -42,6 +42,9 @@ void CompletionQueue::arm(Arm arm) noexcept {
 }
 
 Status CompletionQueue::resize(std::uint32_t capacity) {
+  if (overrun_) {
+    return failure(ErrorCode::kUnavailable, "completion queue was overrun; destroy it and make a larger one", EINVAL);
+  }
   if (capacity == 0 || capacity < ring_.size()) {
     return failure(ErrorCode::kInvalidArgument,
                    "completion queue holds " + std::to_string(ring_.size()) + " completions and cannot shrink to " +

@@ -2,7 +2,9 @@
 //
 // It wakes its owner once for each arming (spec/queue-pairs, section 2): on any completion, or on a solicited one only;
 // an unsuccessful completion counts as solicited. A completion that finds the queue full is lost, and the queue is
-// overrun for ever after: the owner then raises CQ_ERR and takes the queue pairs attached to it to the error state.
+// overrun for ever after, as on hardware: it tells what it held, takes nothing more, and can only be destroyed. The
+// owner then raises CQ_ERR and takes the queue pairs attached to it to the error state; none of them can be brought up
+// again (QueuePair::modify).
 //
 // Thread-safety: none; the owner locks.
 #pragma once
@@ -22,7 +24,7 @@ class CompletionQueue {
  public:
   enum class Arm : std::uint8_t { kNone, kSolicited, kAny };
   struct Pushed {
-    bool stored = false;  // false: the queue was full
+    bool stored = false;  // false: the queue was full, or was overrun before
     bool notify = false;  // tell the completion channel, once
   };
 
@@ -38,7 +40,7 @@ class CompletionQueue {
   std::size_t poll(std::span<Completion> into) noexcept;
   // One shot. Armed for any stays armed for any.
   void arm(Arm arm) noexcept;
-  // EINVAL below the number of completions pending or for 0; ENOMEM where no memory is left.
+  // EINVAL below the number of completions pending, for 0 and after an overrun; ENOMEM where no memory is left.
   Status resize(std::uint32_t capacity);
   // Takes out the completions of a queue pair that was destroyed or reset.
   void remove_of(Qpn qpn) noexcept;

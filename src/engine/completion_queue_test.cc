@@ -48,6 +48,21 @@ TEST(CompletionQueue, LosesWhatDoesNotFitAndRemembersIt) {
   EXPECT_TRUE(queue.overrun());
 }
 
+TEST(CompletionQueue, TakesNothingMoreAfterAnOverrun) {
+  CompletionQueue queue(1);
+  queue.push(completion(0));
+  queue.push(completion(1));
+  EXPECT_EQ(drain(queue), (std::vector<std::uint64_t>{0}));
+  queue.arm(Arm::kAny);
+  const auto later = queue.push(completion(2));
+  EXPECT_FALSE(later.stored);
+  EXPECT_FALSE(later.notify);
+  EXPECT_TRUE(queue.empty());
+  const Status resized = queue.resize(8);
+  ASSERT_FALSE(resized);
+  EXPECT_EQ(resized.error().system_errno, EINVAL);
+}
+
 struct WakeCase {
   Arm arm;
   bool solicited;
@@ -98,7 +113,6 @@ TEST(CompletionQueue, ResizeKeepsWhatIsPending) {
   EXPECT_FALSE(queue.resize(0));
   ASSERT_TRUE(queue.resize(3));
   EXPECT_EQ(queue.capacity(), 3U);
-  EXPECT_FALSE(queue.push(completion(3)).stored);
   ASSERT_TRUE(queue.resize(100));
   EXPECT_TRUE(queue.push(completion(3)).stored);
   EXPECT_EQ(drain(queue), (std::vector<std::uint64_t>{0, 1, 2, 3}));

@@ -144,6 +144,12 @@ Status QueuePair::modify(const QpAttributes& attributes, AttrMask mask, const Po
   if (from == QpState::kSendQueueDrained && to != QpState::kError && send_queue_.on_their_way() != 0) {
     return refuse("send queue is still draining");
   }
+  if (from == QpState::kReset && to == QpState::kInit &&
+      (send_completions_->overrun() || receive_completions_->overrun())) {
+    return refuse(
+        "a completion queue of the queue pair was overrun and takes no completion any more: destroy both and make a "
+        "larger one");
+  }
   if (Status status = check_attributes(attributes, mask, port); !status) return status;
   if (is_connected()) {
     if (Status status = prepare_connection(to, attributes, mask, port); !status) return status;

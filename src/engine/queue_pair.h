@@ -105,8 +105,9 @@ class alignas(64) QueuePair {
 
   // --- Requires: both sides
   // Checks everything before it changes anything. EINVAL for a step or attribute that the state table or the port does
-  // not allow. The rights to a privileged Q_Key are the caller's to check. After a reset the caller takes the queue
-  // pair's completions out of its completion queues, and calls give_back_all().
+  // not allow, and for leaving RESET once a completion queue of it was overrun. The rights to a privileged Q_Key are
+  // the caller's to check. After a reset the caller takes the queue pair's completions out of its completion queues,
+  // and calls give_back_all().
   Status modify(const QpAttributes& attributes, AttrMask mask, const PortView& port);
   QpAttributes query() const noexcept;
   // To the error state, with QP_FATAL, because a completion queue was overrun. Nothing in RESET.
@@ -119,7 +120,8 @@ class alignas(64) QueuePair {
   void set_window(std::uint32_t packets) noexcept { connection_.window = packets; }
 
   // --- Requires: the send side
-  // 0; EINVAL for the state, the opcode, too many SGEs, inline data too long, no address handle; ENOMEM where full.
+  // 0; EINVAL for the state, the opcode, a flag that is not offered, too many SGEs, inline data too long, no address
+  // handle; ENOMEM where full.
   int post_send(const SendRequest& request) noexcept;
   // What post_send() would answer if there were room, and how many there is room for.
   int check_send(const SendRequest& request) const noexcept;

@@ -11,7 +11,7 @@ namespace verbena::engine {
 
 int QueuePair::judge(const SendRequest& request, std::uint64_t& length, SendVerdict& verdict) const noexcept {
   if (state() < QpState::kReadyToSend) return EINVAL;
-  if (request.sges.size() > capabilities_.max_send_sge) return EINVAL;
+  if ((request.flags & ~kOfferedSendFlags) != 0 || request.sges.size() > capabilities_.max_send_sge) return EINVAL;
   length = 0;
   for (const Sge& sge : request.sges) length += sge.length;
   if ((request.flags & kSendInline) != 0 && length > capabilities_.max_inline_data) return EINVAL;

@@ -265,6 +265,27 @@ TEST_F(QueuePairTest, FailGoesToErrorWithAFatalEvent) {
   EXPECT_FALSE(qp.poll_event());
 }
 
+TEST_F(QueuePairTest, LeavesResetNoMoreOnceACompletionQueueOfItWasOverrun) {
+  for (const bool of_sends : {true, false}) {
+    testing::QueueSink small(1);
+    QpConfig config = host_.config(100);
+    (of_sends ? config.send_completions : config.receive_completions) = &small;
+    QueuePair qp(config);
+    ASSERT_TRUE(bring_to(qp, QpState::kReadyToSend, host_.port()));
+    while (!small.overrun()) small.push({}, {});
+    qp.fail();
+    ASSERT_TRUE(move_to(qp, QpState::kReset, host_.port()));
+    QpAttributes attributes;
+    attributes.port = 1;
+    const Status refused =
+        move_to(qp, QpState::kInit, host_.port(), kAttrPkeyIndex | kAttrPort | kAttrQkey, attributes);
+    ASSERT_FALSE(refused) << of_sends;
+    EXPECT_EQ(refused.error().system_errno, EINVAL);
+    EXPECT_NE(refused.error().message.find("overrun"), std::string::npos) << refused.error().message;
+    EXPECT_EQ(qp.state(), QpState::kReset);
+  }
+}
+
 TEST_F(QueuePairTest, GrantsAtLeastWhatWasAsked) {
   for (const std::uint32_t asked_inline : {0U, 1U, 64U, 188U, 512U}) {
     for (const std::uint32_t sges : {0U, 1U, 4U, 32U}) {

@@ -38,6 +38,8 @@ inline constexpr std::uint32_t kSendFence = 1;
 inline constexpr std::uint32_t kSendSignaled = 2;
 inline constexpr std::uint32_t kSendSolicited = 4;
 inline constexpr std::uint32_t kSendInline = 8;
+// Not IBV_SEND_IP_CSUM (16): no checksum is offered, as ibv_query_device_ex() says.
+inline constexpr std::uint32_t kOfferedSendFlags = kSendFence | kSendSignaled | kSendSolicited | kSendInline;
 
 struct SendRequest {
   std::uint64_t wr_id = 0;

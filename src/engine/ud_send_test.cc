@@ -191,6 +191,16 @@ TEST_F(UdSendTest, RefusesAtThePostWhatCanNeverBe) {
   expect_no_completion();
 }
 
+TEST_F(UdSendTest, RefusesFlagsThatVerbsDoesNotDefineOrTheDeviceDoesNotOffer) {
+  EXPECT_EQ(post(1, 8, kSendSignaled | kSendFence | kSendSolicited | kSendInline), 0);
+  for (std::uint32_t bit = 4; bit < 32; ++bit) {
+    EXPECT_EQ(post(2, 8, kSendSignaled | 1U << bit), EINVAL) << "bit " << bit;  // bit 4 is IBV_SEND_IP_CSUM
+    EXPECT_EQ(qp_.check_send(request(2, {}, 1U << bit)), EINVAL) << "bit " << bit;
+  }
+  EXPECT_TRUE(poll());
+  EXPECT_FALSE(poll());
+}
+
 TEST_F(UdSendTest, AFullQueueTakesNoMoreUntilACompletionIsPolled) {
   for (std::uint64_t id = 0; id < 16; ++id) ASSERT_EQ(post(id), 0);
   EXPECT_EQ(post(16), ENOMEM);

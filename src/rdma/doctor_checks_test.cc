@@ -306,6 +306,22 @@ TEST(DoctorCases, ADataPathThatIsDeadAfterAGoodHandshakeIsAFailure) {  // nccl 4
   EXPECT_THAT(find(findings, "probe").cause, HasSubstr("4791"));
 }
 
+TEST(DoctorProbe, SilenceForAnotherQkeyOrAnotherPortsGidIsNotBlamedOnTheNetwork) {
+  const ProbeFacts probe{.series = {{.bytes = 64, .sent = 20}}};
+  World other_qkey;
+  other_qkey.path.qkey = 0x22222222;
+  Finding silent = find(check_probe(probe, other_qkey.path), "probe");
+  EXPECT_THAT(silent.cause, HasSubstr("0x22222222"));
+  EXPECT_THAT(silent.cause, HasSubstr("0x11111111"));
+  EXPECT_THAT(silent.cause, ::testing::Not(HasSubstr("filtered")));
+  World other_port;
+  other_port.path.destination = gid("10.0.0.3");
+  silent = find(check_probe(probe, other_port.path), "probe");
+  EXPECT_THAT(silent.cause, HasSubstr("10.0.0.3"));
+  EXPECT_THAT(silent.cause, HasSubstr("mlx5_1 has 10.0.0.2"));
+  EXPECT_THAT(silent.cause, ::testing::Not(HasSubstr("filtered")));
+}
+
 TEST(DoctorProbe, WhatWasNotSentIsNotGood) {
   const auto severity_of = [](const ProbeSeries& series) {
     return find(check_probe({.series = {series}}, {}), "probe").severity;
@@ -398,6 +414,15 @@ TEST(Doctor, AQkeyWithItsHighestBitIsNotSentAsItIs) {
   World world;
   world.path.qkey = 0x80010000;
   EXPECT_EQ(find(check_qkey(world.path), "qkey").severity, Severity::kWarning);
+}
+
+TEST(Doctor, AQkeyThatIsNotThePeersIsAFailure) {
+  World world;
+  EXPECT_EQ(find(check_qkey(world.path), "qkey").severity, Severity::kGood);
+  world.path.qkey = 0x22222222;
+  EXPECT_EQ(find(check_qkey(world.path), "qkey").severity, Severity::kFailure);
+  world.path.far.reset();
+  EXPECT_EQ(find(check_qkey(world.path), "qkey").severity, Severity::kGood) << "nothing is known of the peer's";
 }
 
 TEST(Doctor, AStaticRateIsComparedWithTheSlowerEnd) {
@@ -498,6 +523,15 @@ TEST(Doctor, WithoutAServerOnlyThisHostWasLookedAtAndItSaysHowToStartOne) {
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings.front().severity, Severity::kNote);
   EXPECT_THAT(findings.front().remedy, HasSubstr("verbena doctor --serve"));
+}
+
+TEST(Doctor, AnAddressThatNamesNoHostIsNotBlamedOnAMissingServer) {
+  World world;
+  const ProbeFacts probe{.connect_error = Error{ErrorCode::kInvalidArgument, 0, "fe80::1 is link-local"}};
+  const Finding asked = find(check_probe(probe, world.path), "handshake");
+  EXPECT_EQ(asked.severity, Severity::kFailure);
+  EXPECT_THAT(asked.evidence, HasSubstr("link-local"));
+  EXPECT_THAT(asked.remedy, ::testing::Not(HasSubstr("--serve")));
 }
 
 TEST(Doctor, NoDeviceAtAllSaysHowToGetOne) {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "rdma/doctor_finding.h"
+#include "rdma/doctor_process.h"
 #include "rdma/doctor_software_checks.h"
 
 namespace verbena::rdma {
@@ -61,11 +62,6 @@ std::string loss_control_in_words(const LossControl& loss) {
   if (loss.dscp_priorities.empty()) text += ", no DSCP rule shown";
   if (loss.default_tos) text += fmt::format(", rdma_cm traffic class {}", *loss.default_tos);
   return text;
-}
-
-std::string holder_in_words(const PortHolder& holder) {
-  if (holder.pid != 0) return fmt::format("process {} ({}) of user {}", holder.pid, holder.process, holder.uid);
-  return fmt::format("user {}, no process that can be seen from here", holder.uid);
 }
 
 // Kernel rxe holds the port by a socket that no process has: certain only for one who may look at all processes, and

@@ -322,7 +322,14 @@ std::vector<Finding> check_qkey(const PathFacts& path) {
   constexpr std::uint32_t kControlled = 0x80000000;
   if (!path.qkey) return {};
   const std::string seen = fmt::format("{:#010x}", *path.qkey);
-  if ((*path.qkey & kControlled) == 0) return {good("qkey", path.peer, seen)};
+  const bool controlled = (*path.qkey & kControlled) != 0;
+  if (!controlled && path.far && *path.qkey != path.far->qkey) {
+    return {finding(Severity::kFailure, "qkey", path.peer,
+                    fmt::format("{}, and the server's queue pair has {:#010x}", seen, path.far->qkey),
+                    {"a datagram with another Q_Key than the receiver's is dropped there (qkey_mismatch)",
+                     "send with the Q_Key that the peer has set; it is told with GID and QPN"})};
+  }
+  if (!controlled) return {good("qkey", path.peer, seen)};
   return {
       finding(Severity::kWarning, "qkey", path.peer, seen + ": its highest bit is set",
               {"a work request with such a Q_Key is sent with the queue pair's own instead, and to set one on a queue "

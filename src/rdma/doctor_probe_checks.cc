@@ -1,6 +1,9 @@
 // The last check: did data move? A handshake over TCP proves nothing about the data path.
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -24,7 +27,40 @@ std::string drops_in_words(const ProbeFacts& probe) {
   return text;
 }
 
+std::string gids_in_words(const std::vector<Gid>& gids) {
+  constexpr std::size_t kShown = 4;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(gids.size(), kShown); ++i) {
+    text += (text.empty() ? "" : ", ") + address_text(gids[i]);
+  }
+  return gids.size() > kShown ? fmt::format("{} and {} more", text, gids.size() - kShown) : text;
+}
+
+// Where what the user asked for cannot arrive at the server's queue pair, whatever the network does.
+std::optional<Advice> advice_for_wrong_address(const PathFacts& path) {
+  if (!path.far) return std::nullopt;
+  const auto& gids = path.far->gids;
+  if (!path.destination.is_zero() && !gids.empty() &&
+      std::find(gids.begin(), gids.end(), path.destination) == gids.end()) {
+    return Advice{
+        fmt::format("the DGID {} is none of the port where the server answers ({} has {}): the datagrams went "
+                    "to another port, where this queue pair is not",
+                    address_text(path.destination), path.far->device, gids_in_words(gids)),
+        "give one of those, or leave --dgid out; start the server on the device that has it (--device)"};
+  }
+  constexpr std::uint32_t kControlled = 0x80000000;  // sent as the queue pair's own
+  if (path.qkey && (*path.qkey & kControlled) == 0 && *path.qkey != path.far->qkey) {
+    return Advice{
+        fmt::format("the Q_Key {:#010x} is not that of the server's queue pair, {:#010x}: the peer drops such "
+                    "a datagram (qkey_mismatch)",
+                    *path.qkey, path.far->qkey),
+        "send with the Q_Key that the peer has set, or leave --qkey out"};
+  }
+  return std::nullopt;
+}
+
 Advice advice_for_silence(const PathFacts& path) {
+  if (auto advice = advice_for_wrong_address(path)) return *advice;
   if (path.route && !path.route->local && !path.route->gateway.is_zero()) {
     return {
         "the handshake by TCP passed and no datagram came back: UDP port 4791 is filtered on the way, the router drops "
@@ -72,6 +108,11 @@ Finding judge(const ProbeFacts& probe, const ProbeSeries& series, const PathFact
 }  // namespace
 
 std::vector<Finding> check_probe(const ProbeFacts& probe, const PathFacts& path) {
+  if (probe.connect_error && probe.connect_error->code == ErrorCode::kInvalidArgument) {
+    return {finding(Severity::kFailure, "handshake", path.peer, probe.connect_error->message,
+                    {"the address does not say which host is meant, so nobody was asked and nothing was sent",
+                     "write it as the text says, then run this again"})};
+  }
   if (probe.connect_error) {
     return {finding(Severity::kNote, "handshake", path.peer, probe.connect_error->message,
                     {"only checks of this host were made: nobody answers there, so nothing shows that data moves",

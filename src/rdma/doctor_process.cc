@@ -151,6 +151,11 @@ std::vector<PortHolder> gather_port_holders(std::uint16_t port) {
   return holders;
 }
 
+std::string holder_in_words(const PortHolder& holder) {
+  if (holder.pid != 0) return fmt::format("process {} ({}) of user {}", holder.pid, holder.process, holder.uid);
+  return fmt::format("user {}, no process that can be seen from here", holder.uid);
+}
+
 bool sees_all_processes() {
   struct stat status {};
   return ::geteuid() == 0 && ::stat("/proc/self/ns/pid", &status) == 0 && status.st_ino == kInitialPidNamespace;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,6 +22,9 @@ ProcessFacts gather_process();
 
 // With the process of each, where it can be seen.
 std::vector<PortHolder> gather_port_holders(std::uint16_t port);
+
+// "process 12 (nc) of user 1000", or what can be said where the process cannot be seen.
+std::string holder_in_words(const PortHolder& holder);
 
 // Whether the sockets of all processes of the host can be seen from here.
 bool sees_all_processes();

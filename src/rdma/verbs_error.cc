@@ -69,7 +69,8 @@ std::string_view advice_for(int system_errno) noexcept {
 }
 
 Error verbs_error(std::string_view call, std::string_view what, int system_errno, std::string_view advice) {
-  if (advice.empty()) advice = advice_for(system_errno);
+  const std::string files = system_errno == EMFILE && advice.empty() ? files_in_words() : std::string();
+  if (advice.empty()) advice = files.empty() ? advice_for(system_errno) : files;
   const char* name = strerrorname_np(system_errno);
   return Error{code_of(system_errno), system_errno,
                fmt::format("{} {}: {} ({}){}{}", call, what,
@@ -87,6 +88,15 @@ int errno_of(long returned) noexcept {
   if (returned >= 0) return static_cast<int>(returned);
   if (returned == -1 && errno != 0) return errno;
   return static_cast<int>(-returned);
+}
+
+std::string files_in_words() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return {};
+  return fmt::format(
+      "this process may have {} open files: raise that (ulimit -n, LimitNOFILE of a systemd unit; up to "
+      "{}), or close what is not needed",
+      limit.rlim_cur, limit.rlim_max);
 }
 
 std::string memlock_in_words() {

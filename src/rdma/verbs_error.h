@@ -24,6 +24,9 @@ tl::unexpected<Error> verbs_failure(std::string_view call, std::string_view what
 // The errno in what a verbs call returned: positive by the rule, -1 with errno or negative where a provider breaks it.
 int errno_of(long returned) noexcept;
 
+// What to do about the limit on open files of this process, with its number.
+std::string files_in_words();
+
 // The limit on locked memory of this process, in words.
 std::string memlock_in_words();
 

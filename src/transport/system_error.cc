@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <system_error>
 
+#include <sys/resource.h>
+
 namespace verbena::transport {
 namespace {
 
@@ -42,9 +44,22 @@ ErrorCode code_of(int number) noexcept {
 
 }  // namespace
 
+std::string system_words(int number) {
+  std::string words = std::generic_category().message(number);
+  rlimit limit{};
+  if (number == EMFILE && ::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    words += ", of which this process may have " + std::to_string(limit.rlim_cur) +
+             " (ulimit -n, LimitNOFILE of a systemd unit); raise that, up to " + std::to_string(limit.rlim_max) +
+             ", or close what is not needed";
+  } else if (number == ENFILE) {
+    words += ", which is the limit of the whole host (sysctl fs.file-max)";
+  }
+  return words;
+}
+
 tl::unexpected<Error> system_failure(const std::string& what) {
   const int number = errno;
-  return failure(code_of(number), what + ": " + std::generic_category().message(number) + ".", number);
+  return failure(code_of(number), what + ": " + system_words(number) + ".", number);
 }
 
 }  // namespace verbena::transport

@@ -64,12 +64,15 @@ void fill(VerbsContext& context, ibv_device* device, int command_fd) noexcept {
 ibv_context* open_ours(ibv_device* device) {
   const auto& record = *reinterpret_cast<VerbsDevice*>(device);
   auto machine = device::Context::open(*record.identity);
-  if (!machine) return null_with(machine.error());
+  if (!machine)
+    return null_with(machine.error().system_errno != 0 ? machine.error().system_errno : EINVAL);  // it is told
   auto context = std::make_unique<VerbsContext>();
   context->machine = std::move(*machine);
   // Programs pass this descriptor around, and one that wanted to talk to the kernel through it learns that it cannot.
   const int command_fd = ::memfd_create(kCommandName, MFD_CLOEXEC);
-  if (command_fd < 0) return nullptr;
+  if (command_fd < 0) {
+    return null_with(device::system_error(record.identity->name() + ": no descriptor for the context"));
+  }
   fill(*context, device, command_fd);
   const std::lock_guard guard(open_contexts().mutex);
   open_contexts().list.push_back(context.get());

@@ -146,6 +146,8 @@ TEST_F(Datagrams, EveryBadSendIsRefused) {
       {"no address handle", [](ibv_send_wr& r) { r.wr.ud.ah = nullptr; }},
       {"too many sges", [](ibv_send_wr& r) { r.num_sge = 33; }},
       {"a negative number of sges", [](ibv_send_wr& r) { r.num_sge = -1; }},
+      {"a flag that does not exist", [](ibv_send_wr& r) { r.send_flags |= 1U << 5; }},
+      {"a checksum that is not offered", [](ibv_send_wr& r) { r.send_flags |= IBV_SEND_IP_CSUM; }},
       {"an opcode that does not exist", [](ibv_send_wr& r) { r.opcode = static_cast<ibv_wr_opcode>(13); }},
       {"too much inline data",
        [](ibv_send_wr& r) {

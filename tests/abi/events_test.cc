@@ -248,5 +248,32 @@ TEST_F(Events, AnOverrunQueueIsToldAndItsQueuePairsFail) {
   ibv_ack_async_event(&event);
 }
 
+// As on hardware: the queue is in error until it is destroyed, and so is whatever completes there.
+TEST_F(Events, AQueuePairOfAnOverrunQueueDoesNotComeBackToLife) {
+  Owned<ibv_cq> small(ibv_create_cq(context_.get(), 1, nullptr, nullptr, 0));
+  ibv_qp_init_attr attributes = ud_attributes(small.get());
+  Owned<ibv_qp> qp(ibv_create_qp(pd_.get(), &attributes));
+  to_ready(qp.get());
+  for (int i = 0; i < 8; ++i) ASSERT_EQ(0, post_send(qp.get(), ah_.get(), 0xfffff0, 8));
+  for (const ibv_event_type type : {IBV_EVENT_CQ_ERR, IBV_EVENT_QP_FATAL}) {
+    ASSERT_TRUE(readable(context_->async_fd, 10'000));
+    ibv_async_event event{};
+    ASSERT_EQ(0, ibv_get_async_event(context_.get(), &event));
+    EXPECT_EQ(type, event.event_type);
+    ibv_ack_async_event(&event);
+  }
+  ibv_wc completion{};
+  EXPECT_EQ(1, ibv_poll_cq(small.get(), 1, &completion));
+  EXPECT_GT(0, ibv_poll_cq(small.get(), 1, &completion));
+  EXPECT_EQ(EINVAL, ibv_resize_cq(small.get(), 64));
+  ibv_qp_attr change{};
+  change.qp_state = IBV_QPS_RESET;
+  ASSERT_EQ(0, ibv_modify_qp(qp.get(), &change, IBV_QP_STATE));
+  change.qp_state = IBV_QPS_INIT;
+  change.port_num = 1;
+  EXPECT_EQ(EINVAL, ibv_modify_qp(qp.get(), &change, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
+  EXPECT_EQ(IBV_QPS_RESET, qp->state);
+}
+
 }  // namespace
 }  // namespace verbena::abi

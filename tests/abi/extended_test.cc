@@ -174,6 +174,20 @@ TEST_F(Extended, WhatCannotBePostedWholeIsNotPostedAtAll) {
   take_completions(extended_.get(), room);
 }
 
+TEST_F(Extended, AFlagThatIsNotOfferedRefusesTheList) {
+  ibv_device_attr_ex offered{};
+  ASSERT_EQ(0, ibv_query_device_ex(qp_->context, nullptr, &offered));
+  ASSERT_EQ(0u, offered.device_cap_flags_ex & IBV_DEVICE_UD_IP_CSUM);
+  for (const unsigned flag : {unsigned{IBV_SEND_IP_CSUM}, 1U << 5, 1U << 31}) {
+    ibv_wr_start(calls_);
+    calls_->wr_flags = IBV_SEND_SIGNALED | flag;
+    ibv_wr_send(calls_);
+    ibv_wr_set_ud_addr(calls_, ah_.get(), qp_->qp_num, kQkey);
+    ibv_wr_set_sge(calls_, mr_->lkey, reinterpret_cast<std::uint64_t>(sending()), 8);
+    EXPECT_EQ(EINVAL, ibv_wr_complete(calls_)) << flag;
+  }
+}
+
 TEST_F(Extended, OnlyAQueuePairMadeForThemHasTheCalls) {
   auto plain = make_qp();
   EXPECT_EQ(nullptr, ibv_qp_to_qp_ex(plain.get()));

@@ -131,3 +131,55 @@ def test_demo_runs_both_ends_and_shows_the_directory(host, user):
 def test_a_small_limit_on_file_sizes_is_an_error_in_words(host, user):
     output = host.run(["bash", "-c", f"ulimit -f 1; exec {host.build.tool} run -- ibv_devinfo"], user=user, status=None)
     assert "File too large" in output, output
+
+
+def test_a_variable_that_is_no_setting_is_named_with_the_nearest(host):
+    said = host.run(["ibv_devices"], env={"VERBENA_IMPAR": "loss=5%"})
+    assert said.count("VERBENA_IMPAR is no setting") == 1 and "VERBENA_IMPAIR?" in said, said
+    assert "VERBENA_IMPAR is no setting" in host.verbena("gids", env={"VERBENA_IMPAR": "loss=5%"})
+
+
+@pytest.mark.parametrize("bad", ["/nonexistent/folder/file", "/", "/etc/passwd"])
+def test_a_capture_that_cannot_be_written_is_found_before_anything_runs(host, user, bad):
+    for words in (["run", "--pcap", bad, "--", "touch", "/nonexistent-as-well"], ["ping", "--listen", "--pcap", bad],
+                  ["demo", "--pcap", bad], ["doctor", "--pcap", bad]):
+        said = host.verbena(*words, user=user, status=2)
+        assert f"VERBENA_PCAP: " in said and bad in said and "touch" not in said, said
+    said = host.verbena("run", "--", "touch", "/nonexistent-as-well", user=user, status=1, env={"VERBENA_PCAP": bad})
+    assert bad in said and "touch" not in said, said
+
+
+def test_a_link_local_peer_needs_its_interface(hosts, user):
+    left, right = hosts
+    peer = next(word.split("/")[0] for word in right.ip("-6", "-br", "addr", "show", "dev", "veth0").split() if word.startswith("fe80"))
+    said = left.verbena("ping", peer, user=user, status=1)
+    assert "link-local" in said and f"{peer}%veth0" in said, said
+    said = left.verbena("doctor", peer, user=user, status=1)
+    assert "link-local" in said and "%veth0" in said, said
+    assert "no interface" in left.verbena("ping", f"{peer}%nope", user=user, status=1)
+    server = right.start([], tool=("ping", "--listen"), user=user)
+    right.wait_listening(18519, server)
+    left.verbena("ping", f"{peer}%veth0", "-c", "10", user=user)
+
+
+@pytest.mark.parametrize("spec", ["create_ah.fail=ENOMEM,create_ah.chance=5%,seed=3", "create_ah.fail=ENOMEM", "reg_mr.fail=ENOMEM"])
+def test_the_demo_shows_an_injected_failure_and_its_cause(host, spec):
+    said = host.verbena("demo", "-c", "2000", "--inject", spec, status=1)
+    assert "ENOMEM" in said and f"VERBENA_INJECT is {spec}" in said, said
+
+
+@pytest.mark.parametrize("files", [6, 8, 9, 10, 12, 14, 16, 18, 20])
+def test_too_few_descriptors_are_named_with_their_limit(host, user, files):
+    said = host.run(["sh", "-c", f"ulimit -n {files}; exec ibv_devinfo -d verbena0"], user=user, status=None)
+    lines = [line for line in said.splitlines() if "verbena[" in line]
+    assert "GUID" in said.upper() and not lines or len(lines) == 1 and f"this process may have {files} (ulimit -n" in lines[0], said
+
+
+def test_the_tool_says_which_limit_on_descriptors_until_there_are_enough(host, user):
+    for files in range(10, 80, 2):
+        shell = f'ulimit -n {files}; exec timeout 2 "$0" ping --listen --port 0'
+        said = host.run(["sh", "-c", shell, str(host.build.tool)], user=user, tool=None, status=None)
+        if "listening" in said:
+            return
+        assert f"may have {files} " in said and "ulimit -n" in said, said
+    raise AssertionError("it never listened")

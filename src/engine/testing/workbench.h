@@ -31,6 +31,8 @@ class QueueSink final : public CompletionSink {
     return queue_.push(completion, place).stored;
   }
 
+  bool overrun() const noexcept override { return queue_.overrun(); }
+
   CompletionQueue& queue() noexcept { return queue_; }
   std::optional<Completion> poll() noexcept {
     Completion one;

@@ -49,6 +49,23 @@ Result<std::unique_ptr<Tap>> Tap::open(const std::string& path, DropCounter& log
   return std::unique_ptr<Tap>(new Tap(std::move(file), log));
 }
 
+Status Tap::check(const std::string& path) {
+  class Silent final : public DropCounter {
+    void count(Drop /*drop*/, std::uint64_t /*how_many*/) noexcept override {}
+    void explain(std::string_view /*sentence*/) noexcept override {}
+  } silent;
+  struct stat status {};
+  const bool there = ::stat(path.c_str(), &status) == 0;
+  if (!there || S_ISREG(status.st_mode)) {
+    auto opened = open(path, silent);
+    if (!opened) return tl::make_unexpected(opened.error());
+    return {};
+  }
+  errno = EISDIR;
+  if (!S_ISDIR(status.st_mode) && ::access(path.c_str(), R_OK | W_OK) == 0) return {};
+  return system_failure("Cannot open " + path + " to record packets");
+}
+
 void Tap::write(Direction direction, ConstBytes network_header, std::span<const ConstBytes> parts,
                 std::int64_t wall_clock_ns) noexcept {
   if (failed_.load(std::memory_order_relaxed)) return;

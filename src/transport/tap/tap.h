@@ -25,6 +25,9 @@ class Tap {
   // Appends to the file, or makes it. kInvalidArgument where the file is there and is not one of ours.
   static Result<std::unique_ptr<Tap>> open(const std::string& path, DropCounter& log);
 
+  // What open() would refuse. The file is made where there is none; what is no file is not written to.
+  static Status check(const std::string& path);
+
   // One packet: the IP and UDP headers, then the UDP payload in parts. The time is since 1970.
   void write(Direction direction, ConstBytes network_header, std::span<const ConstBytes> parts,
              std::int64_t wall_clock_ns) noexcept;

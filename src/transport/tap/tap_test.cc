@@ -165,6 +165,20 @@ TEST(Tap, SaysWhatIsWrongWithAPath) {
   EXPECT_THAT(tap.error().message, HasSubstr("/nonexistent/trace.pcapng"));
 }
 
+TEST(Tap, IsCheckedAsItIsOpened) {
+  const TemporaryFile file;
+  EXPECT_TRUE(Tap::check(file.path()));
+  EXPECT_TRUE(Tap::check(file.path())) << "what the first made is ours";
+  Drops drops;
+  EXPECT_TRUE(Tap::open(file.path(), drops));
+  EXPECT_TRUE(Tap::check("/dev/null"));
+  for (const char* path : {"/nonexistent/folder/file", "/", "/etc/passwd"}) {
+    const auto checked = Tap::check(path);
+    ASSERT_FALSE(checked) << path;
+    EXPECT_THAT(checked.error().message, HasSubstr(path));
+  }
+}
+
 TEST(Tap, ExplainsAFailureOnceAndGoesOn) {
   const TemporaryFile file;
   testing::Child limited([&] {

@@ -95,8 +95,9 @@ Status bind_to(int fd, const Gid& gid, std::uint16_t port, unsigned interface_in
     return failure(ErrorCode::kBusy,
                    "UDP port 4791 of " + to_string(gid) +
                        " is taken: by a kernel RoCE device (rxe: `rdma link` shows it, `rdma link delete NAME` removes "
-                       "it), by another user's process, or by a program that does not share it (`ss -lunp sport = "
-                       ":4791` shows it; end it, run as that user, or set VERBENA_UDP=off to stay on this host).",
+                       "it), by another user's process, or by a program that does not share it (`verbena gids` and "
+                       "`ss -lunp sport = :4791` show it). End it, run as that user, or set VERBENA_UDP=off to stay on "
+                       "this host without this warning.",
                    EADDRINUSE);
   }
   return system_failure("Cannot bind UDP " + where);
