@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/send_request.h"
+#include "device/queue_pair.h"
 #include "verbs/verbs_api.h"
 
 namespace verbena::verbs {
