@@ -1,6 +1,7 @@
 #include "sim/connected_world.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -193,13 +194,16 @@ WorldOutcome ConnectedWorld::run(std::uint64_t packets, std::uint64_t requests) 
     for (const auto& stream : streams_) sum += stream->counts().posted;
     return sum;
   };
-  constexpr std::uint64_t kMostSteps = 400'000;
+  constexpr std::uint64_t kPatience = 400'000;  // steps in which nothing is sent
+  std::uint64_t stuck_since = 0;
+  std::uint64_t sent_then = 0;
   bool posting = true;
   for (std::uint64_t steps = 0; posting || !at_rest(); ++steps) {
     posting = posting && sent() < packets && posted() < requests;
     step(posting);
     if (::testing::Test::HasFailure()) return {};
-    if (steps == kMostSteps) {
+    if (std::exchange(sent_then, sent()) != sent_then) stuck_since = steps;
+    if (steps - stuck_since > kPatience) {
       ADD_FAILURE() << "no end: " << in_words();
       return {};
     }
