@@ -12,6 +12,7 @@ FUZZ_RUNS ?= 200000
 SOAK_SECONDS ?= 600
 SOAK_SENDS ?= 10000000
 SOAK_PEERS ?= 10000
+SOAK_PACKETS ?= 10000000
 CTEST_ARGS ?=
 
 BUILD := build/$(PRESET)
@@ -60,7 +61,7 @@ fuzz: setup-fuzz
 	tools/fuzz $(FUZZ_RUNS)
 
 soak: setup-test all-targets
-	VERBENA_SOAK_SECONDS=$(SOAK_SECONDS) VERBENA_SOAK_SENDS=$(SOAK_SENDS) VERBENA_SOAK_PEERS=$(SOAK_PEERS) ctest --test-dir $(BUILD) -V -L soak --timeout $$(( $(SOAK_SECONDS) * 2 + 600 ))
+	VERBENA_SOAK_SECONDS=$(SOAK_SECONDS) VERBENA_SOAK_SENDS=$(SOAK_SENDS) VERBENA_SOAK_PEERS=$(SOAK_PEERS) VERBENA_SOAK_PACKETS=$(SOAK_PACKETS) ctest --test-dir $(BUILD) -V -L soak --timeout $$(( $(SOAK_SECONDS) * 2 + 600 ))
 
 install: setup-build products
 	DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
@@ -89,7 +90,8 @@ help:
 	@echo 'make format      clang-format on the tree'
 	@echo 'make fuzz        each fuzz target for FUZZ_RUNS executions ($(FUZZ_RUNS))'
 	@echo 'make soak        long runs under traffic, faults and restarts for SOAK_SECONDS ($(SOAK_SECONDS)), and SOAK_SENDS ($(SOAK_SENDS))'
-	@echo '                 datagrams to SOAK_PEERS ($(SOAK_PEERS)) peers through the directory'
+	@echo '                 datagrams to SOAK_PEERS ($(SOAK_PEERS)) peers through the directory, and SOAK_PACKETS ($(SOAK_PACKETS))'
+	@echo '                 packets of connections over the simulated network'
 	@echo 'make install     to PREFIX ($(PREFIX)), under DESTDIR'
 	@echo 'make package     Debian packages in build/release/packages'
 	@echo 'make docs        docs/settings.md and docs/drops.md from the tables'

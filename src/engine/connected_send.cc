@@ -57,12 +57,12 @@ void QueuePair::settle_requests() noexcept {
 
 // UC gets over what its own end did wrong; a reliable connection is gone with its first failure.
 void QueuePair::fail_request(const Requester::Failure& failure) noexcept {
-  complete_send(failure.status, failure.fault);
   const QpState to = type_ == QpType::kUc ? QpState::kSendQueueError : QpState::kError;
   QpState from = state();
   while (from != QpState::kError && !state_.compare_exchange_weak(from, to, std::memory_order_relaxed)) {
   }
   drain_event_wanted_ = false;
+  complete_send(failure.status, failure.fault);
   flush_send();
 }
 

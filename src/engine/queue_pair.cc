@@ -231,10 +231,14 @@ Status QueuePair::prepare_connection(QpState to, const QpAttributes& attributes,
     const Qpn destination((mask & kAttrDestinationQpn) != 0 ? attributes.destination_qpn : attributes_.destination_qpn);
     connection_.envelope.source_port = wire::source_port(attributes.address.flow_label, qpn_, destination);
   }
-  if (to != QpState::kReadyToReceive || responder_ == nullptr) return {};
+  if (responder_ == nullptr) return {};
   try {
-    connection_.max_dest_rd_atomic = attributes.max_dest_rd_atomic;
-    responder_->start(Psn(attributes.receive_psn));
+    if (to == QpState::kReadyToReceive) {
+      connection_.max_dest_rd_atomic = (mask & kAttrMaxDestRdAtomic) != 0 ? attributes.max_dest_rd_atomic : 0;
+      responder_->start(Psn(attributes.receive_psn));
+    } else if ((mask & kAttrMaxDestRdAtomic) != 0) {
+      responder_->grow(attributes.max_dest_rd_atomic);
+    }
   } catch (const std::bad_alloc&) {
     return failure(ErrorCode::kExhausted,
                    "no memory for " + std::to_string(attributes.max_dest_rd_atomic) + " reads of the other end",

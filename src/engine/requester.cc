@@ -57,9 +57,16 @@ void Requester::prepare(const SendRequest& request, SendWqe& wqe) noexcept {
   part.fence = (request.flags & kSendFence) != 0;
   part.solicited = (request.flags & kSendSolicited) != 0;
   part.first_psn = next_psn_;
-  part.packet_count = kind.local ? 0 : std::max(1U, (wqe.length + connection_.mtu - 1) / connection_.mtu);
+  part.packet_count = packets_of(kind, wqe.length);
   next_psn_ = next_psn_ + part.packet_count;
   wqe.byte_period = connection_.byte_period;
+}
+
+// A flush names a range, however long, and carries nothing.
+std::uint32_t Requester::packets_of(const RequestKind& kind, std::uint32_t length) const noexcept {
+  if (kind.local) return 0;
+  if (kind.operation == wire::Operation::kFlush) return 1;
+  return std::max(1U, (length + connection_.mtu - 1) / connection_.mtu);
 }
 
 // --- sending

@@ -38,6 +38,8 @@
 
 namespace verbena::engine {
 
+struct RequestKind;
+
 class Requester {
  public:
   // Why the oldest request that is not done fails.
@@ -108,6 +110,7 @@ class Requester {
   MemoryFault add_payload(SendWqe& wqe, std::uint32_t offset, std::uint32_t size, Transmit& packet) const noexcept;
   void note_sent(const SendWqe& wqe, const Cursor& before, Instant now, const Transmit& packet) noexcept;
 
+  std::uint32_t packets_of(const RequestKind& kind, std::uint32_t length) const noexcept;
   std::uint32_t piece_packets() const noexcept { return connection_.window / kPieceDivisor; }
   std::uint32_t piece_end(const SendWqe& wqe, std::uint32_t packet) const noexcept;
 

@@ -47,8 +47,9 @@ bool Requester::make_packet(SendWqe& wqe, Transmit& packet) noexcept {
   const std::uint32_t end = is_read ? piece_end(wqe, number) : number + 1;
   const wire::Place place = kind.needs_response ? wire::Place::kOnly : place_of(number, part.packet_count);
   const std::uint32_t offset = number * connection_.mtu;
-  const std::uint32_t size = std::min(wqe.length - offset, (end - number) * connection_.mtu);
-  const std::uint32_t payload = kind.reads_locally || kind.operation == Operation::kFlush ? 0 : size;
+  const bool is_flush = kind.operation == Operation::kFlush;
+  const std::uint32_t size = is_flush ? wqe.length : std::min(wqe.length - offset, (end - number) * connection_.mtu);
+  const std::uint32_t payload = kind.reads_locally || is_flush ? 0 : size;
 
   packet.part_count = 1;
   if ((wqe.flags & SendWqe::kRefused) != 0) {

@@ -68,11 +68,14 @@ bool Requester::acknowledge_to(Psn end, Instant now) noexcept {
       complete = end.distance_from(unacked_) <= 0;
       break;
     }
-    if (request_end.distance_from(end) > 0) {
+    // Both counted from unacked_: a request may take half of the circle.
+    const std::uint32_t left = (request_end.value() - unacked_.value()) & Psn::kMask;
+    const std::int32_t told = end.distance_from(unacked_);
+    if (told < static_cast<std::int32_t>(left)) {
       unacked_ = later(unacked_, end);
       break;
     }
-    unacked_ = later(unacked_, request_end);
+    unacked_ = request_end;
     ++done_;
   }
   if (unacked_ != before) made_progress(now);
@@ -130,6 +133,7 @@ Drop Requester::on_nak(wire::NakCode code, Instant now) noexcept {
 }
 
 Drop Requester::on_rnr_nak(std::uint8_t timer_code, Instant now) noexcept {
+  if (rnr_until_) return Drop::kNone;  // a copy: it waits already
   observe(TransportEvent::kRnrNakReceived);
   if (rnr_left_ == 0) {
     observe(TransportEvent::kRnrRetryExceeded);

@@ -25,14 +25,31 @@ std::uint64_t length_of(std::span<const Sge> sges) noexcept {
 
 }  // namespace
 
+// Between two reads at most one acknowledgement waits; and each may have to be answered a second time.
+constexpr std::size_t Responder::replies_for(std::size_t depth) noexcept {
+  return 4 * depth + kSpareReplies;
+}
+
 void Responder::start(Psn expected) {
   const std::size_t depth = std::max<std::size_t>(1, connection_.max_dest_rd_atomic);
-  // Between two reads at most one acknowledgement waits; and each may have to be answered a second time.
-  replies_.assign(4 * depth + kSpareReplies, {});
+  replies_.assign(replies_for(depth), {});
   resources_.assign(depth, {});
   next_resource_ = 0;
   expected_ = expected;
   msn_ = 0;
+}
+
+void Responder::grow(std::uint8_t depth) {
+  if (depth <= resources_.size()) return;
+  std::vector<Reply> replies(replies_for(depth));
+  std::vector<Resource> resources(depth);
+  for (std::uint64_t i = head_.reply; i != tail_; ++i) replies[i % replies.size()] = at(i);
+  for (std::size_t i = 0; i < resources_.size(); ++i) {  // the oldest first
+    resources[i] = resources_[(next_resource_ + i) % resources_.size()];
+  }
+  next_resource_ = resources_.size();
+  replies_ = std::move(replies);
+  resources_ = std::move(resources);
 }
 
 void Responder::reset() noexcept {
@@ -40,6 +57,7 @@ void Responder::reset() noexcept {
   message_ = Message::kNone;
   has_receive_ = false;
   tail_ = 0;
+  open_ = 0;
   head_ = next_ = {};
   yielded_count_ = transmitted_ = 0;
   std::fill(resources_.begin(), resources_.end(), Resource{});
@@ -64,6 +82,10 @@ bool Responder::in_sequence(const wire::Packet& packet, Outcome& outcome) noexce
     return true;
   }
   if (!connection_.reliable) {
+    if (ahead < 0 && ahead >= -kLate) {
+      outcome.drop = Drop::kOutOfSequence;
+      return false;
+    }
     // Something was lost: the message it belonged to is, too, and its receive serves the next one.
     message_ = Message::kNone;
     if (wire::row_of(packet.bth.opcode).starts_message()) {
@@ -244,26 +266,19 @@ void Responder::on_write(const wire::Packet& packet, const wire::OpcodeRow& row,
 void Responder::on_read(const wire::Packet& packet, Outcome& outcome) noexcept {
   const wire::Reth& read = packet.reth;
   std::span<std::byte> bytes;
-  if (!may_answer() || connection_.max_dest_rd_atomic == 0 || read.length > kMaxMessage) {
+  if (!may_answer() || read.length > kMaxMessage) {
     return refuse(NakCode::kInvalidRequest, packet, Drop::kInvalidRequest, outcome);
   }
   if (!grants(kRemoteRead, read.rkey, read.address, read.length, bytes)) {
     return refuse(NakCode::kRemoteAccessError, packet, Drop::kRemoteAccess, outcome);
   }
-  msn_ = (msn_ + 1) & Psn::kMask;
-  const Reply answer{
-      ReplyKind::kRead, wire::Syndrome::ack(wire::kNoCreditLimit), packet.bth.psn, msn_, read.address, read.rkey,
-      read.length};
-  reply(answer);
-  const std::uint32_t packets = packets_of(read.length);
-  remember({ReplyKind::kRead, packet.bth.psn, packets, read.address, read.rkey, read.length});
-  expected_ = expected_ + packets;
+  answer(ReplyKind::kRead, packet.bth.psn, read.address, read.rkey, read.length);
 }
 
 void Responder::on_atomic(const wire::Packet& packet, Operation operation, Outcome& outcome) noexcept {
   const wire::AtomicEth& request = packet.atomic_eth;
   std::span<std::byte> bytes;
-  if (!may_answer() || connection_.max_dest_rd_atomic == 0 || request.address % kWord != 0) {
+  if (!may_answer() || request.address % kWord != 0) {
     return refuse(NakCode::kInvalidRequest, packet, Drop::kInvalidRequest, outcome);
   }
   if (!grants(kRemoteAtomic, request.rkey, request.address, kWord, bytes)) {
@@ -280,17 +295,12 @@ void Responder::on_atomic(const wire::Packet& packet, Operation operation, Outco
   } else {
     word.compare_exchange_strong(original, request.swap_or_add);
   }
-  msn_ = (msn_ + 1) & Psn::kMask;
-  remember({ReplyKind::kAtomic, packet.bth.psn, 1, original, request.rkey, kWord});
-  expected_ = expected_ + 1;
-  reply({ReplyKind::kAtomic, wire::Syndrome::ack(wire::kNoCreditLimit), packet.bth.psn, msn_, original, request.rkey,
-         kWord});
+  answer(ReplyKind::kAtomic, packet.bth.psn, original, request.rkey, kWord);
 }
 
 void Responder::on_atomic_write(const wire::Packet& packet, Outcome& outcome) noexcept {
   std::span<std::byte> bytes;
-  if (!may_answer() || connection_.max_dest_rd_atomic == 0 || packet.reth.length != kWord ||
-      packet.reth.address % kWord != 0) {
+  if (!may_answer() || packet.reth.length != kWord || packet.reth.address % kWord != 0) {
     return refuse(NakCode::kInvalidRequest, packet, Drop::kInvalidRequest, outcome);
   }
   if (!grants(kRemoteWrite, packet.reth.rkey, packet.reth.address, kWord, bytes)) {
@@ -302,10 +312,7 @@ void Responder::on_atomic_write(const wire::Packet& packet, Outcome& outcome) no
   std::uint64_t value = 0;
   std::memcpy(&value, packet.payload.data(), kWord);
   std::atomic_ref(*reinterpret_cast<std::uint64_t*>(bytes.data())).store(value);
-  msn_ = (msn_ + 1) & Psn::kMask;
-  remember({ReplyKind::kDone, packet.bth.psn, 1, 0, packet.reth.rkey, 0});
-  expected_ = expected_ + 1;
-  reply({ReplyKind::kDone, wire::Syndrome::ack(wire::kNoCreditLimit), packet.bth.psn, msn_, 0, {}, 0});
+  answer(ReplyKind::kDone, packet.bth.psn, 0, packet.reth.rkey, 0);
 }
 
 // What was written is visible as soon as it is stored: there is nothing to flush but the question to answer.
@@ -316,16 +323,13 @@ void Responder::on_flush(const wire::Packet& packet, Outcome& outcome) noexcept 
   if ((packet.feth.placement & kGlobalVisibility) != 0) wanted |= kFlushGlobal;
   if ((packet.feth.placement & kPersistence) != 0) wanted |= kFlushPersistent;
   std::span<std::byte> bytes;
-  if (!may_answer() || connection_.max_dest_rd_atomic == 0 || wanted == 0) {
+  if (!may_answer() || wanted == 0) {
     return refuse(NakCode::kInvalidRequest, packet, Drop::kInvalidRequest, outcome);
   }
   if (!grants(wanted, packet.reth.rkey, packet.reth.address, packet.reth.length, bytes)) {
     return refuse(NakCode::kRemoteAccessError, packet, Drop::kRemoteAccess, outcome);
   }
-  msn_ = (msn_ + 1) & Psn::kMask;
-  remember({ReplyKind::kDone, packet.bth.psn, 1, 0, packet.reth.rkey, 0});
-  expected_ = expected_ + 1;
-  reply({ReplyKind::kDone, wire::Syndrome::ack(wire::kNoCreditLimit), packet.bth.psn, msn_, 0, {}, 0});
+  answer(ReplyKind::kDone, packet.bth.psn, 0, packet.reth.rkey, 0);
 }
 
 // The packet of a send or write was carried out.

@@ -51,6 +51,8 @@ class Responder {
 
   // Requests are carried out from here on; the first has `expected`. Throws std::bad_alloc.
   void start(Psn expected);
+  // The other end may have more reads and atomics open than before. Throws std::bad_alloc, with nothing changed.
+  void grow(std::uint8_t depth);
   void reset() noexcept;
 
   // Receives are taken from `receives`.
@@ -68,6 +70,9 @@ class Responder {
   static constexpr std::size_t kBatch = 16;
 
   static constexpr std::size_t kSpareReplies = 4;  // for what tells the other end off
+  // How far behind a packet of an unreliable connection may be and still be known as late, or as a copy. One further
+  // behind is taken for the first of a sender that has begun anew.
+  static constexpr std::int32_t kLate = 256;
 
   enum class Message : std::uint8_t { kNone, kSend, kWrite };
   enum class ReplyKind : std::uint8_t { kAcknowledge, kRead, kAtomic, kDone };
@@ -79,6 +84,7 @@ class Responder {
     std::uint64_t address = 0;  // kRead; kAtomic: the original value
     MemoryKey rkey;
     std::uint32_t length = 0;
+    bool is_first = false;  // of a read or atomic; else it is an acknowledgement, or said before
   };
   // A read or an atomic that may have to be answered again.
   struct Resource {
@@ -123,11 +129,15 @@ class Responder {
   void not_ready(const wire::Packet& packet, Outcome& outcome) noexcept;
 
   // Answers.
+  static constexpr std::size_t replies_for(std::size_t depth) noexcept;
+  static ReplyKind kind_of_answer(wire::Operation operation) noexcept;
   void acknowledge(Psn psn, wire::Syndrome syndrome) noexcept;
-  bool reply(const Reply& reply) noexcept;
+  void answer(ReplyKind kind, Psn psn, std::uint64_t address, MemoryKey rkey, std::uint32_t length) noexcept;
+  void reply(const Reply& reply) noexcept;
+  bool repeats_last(const Reply& reply) noexcept;
   // Whether one more read or atomic may wait; where not, the other end has more open than was agreed.
-  bool may_answer() const noexcept { return tail_ - head_.reply + kSpareReplies < replies_.size(); }
-  void remember(const Resource& resource) noexcept;
+  bool may_answer() const noexcept { return open_ < connection_.max_dest_rd_atomic; }
+  const Resource* resource_of(Psn psn) const noexcept;
   Reply& at(std::uint64_t position) noexcept { return replies_[position % replies_.size()]; }
   std::uint32_t packets_of(std::uint32_t length) const noexcept;
   void make_response(const Reply& reply, std::uint32_t number, Transmit& packet) noexcept;
@@ -153,7 +163,9 @@ class Responder {
   std::uint64_t done_ = 0;  // bytes of it that have arrived
   wire::Reth write_;
 
-  std::vector<Reply> replies_;  // a ring: [head_, tail_)
+  // A ring: [head_, tail_). One place for each read or atomic that may be open is kept free of anything else.
+  std::vector<Reply> replies_;
+  std::size_t open_ = 0;  // reads and atomics in it that have not been answered whole
   std::uint64_t tail_ = 0;
   Position head_;  // the first packet that is not known to be transmitted
   Position next_;  // the next packet to yield

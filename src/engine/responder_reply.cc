@@ -26,6 +26,28 @@ std::uint8_t read_code(std::uint32_t number, std::uint32_t count) noexcept {
 
 }  // namespace
 
+// How a read or an atomic is answered; kAcknowledge for any other operation.
+Responder::ReplyKind Responder::kind_of_answer(wire::Operation operation) noexcept {
+  switch (operation) {
+    case wire::Operation::kReadRequest:
+      return ReplyKind::kRead;
+    case wire::Operation::kCompareSwap:
+    case wire::Operation::kFetchAdd:
+      return ReplyKind::kAtomic;
+    case wire::Operation::kFlush:
+    case wire::Operation::kAtomicWrite:
+      return ReplyKind::kDone;
+    case wire::Operation::kSend:
+    case wire::Operation::kWrite:
+    case wire::Operation::kReadResponse:
+    case wire::Operation::kAcknowledge:
+    case wire::Operation::kAtomicAcknowledge:
+    case wire::Operation::kCongestion:
+      break;
+  }
+  return ReplyKind::kAcknowledge;
+}
+
 // --- refusals
 
 // The queue pair goes to the error state, and the other end learns why. UC refuses in silence and lives on.
@@ -84,19 +106,48 @@ void Responder::acknowledge(Psn psn, wire::Syndrome syndrome) noexcept {
       return;
     }
   }
-  reply({ReplyKind::kAcknowledge, syndrome, psn, msn_, 0, {}, 0});
+  reply({ReplyKind::kAcknowledge, syndrome, psn, msn_, 0, {}, 0, false});
 }
 
-// False where too many answers wait already.
-bool Responder::reply(const Reply& reply) noexcept {
-  if (tail_ - head_.reply >= replies_.size()) return false;
-  at(tail_++) = reply;
-  return true;
-}
-
-void Responder::remember(const Resource& resource) noexcept {
-  resources_[next_resource_] = resource;
+// A read or an atomic was accepted: its answer waits, and is remembered in case that it gets lost.
+void Responder::answer(ReplyKind kind, Psn psn, std::uint64_t address, MemoryKey rkey, std::uint32_t length) noexcept {
+  const std::uint32_t packets = kind == ReplyKind::kRead ? packets_of(length) : 1;
+  msn_ = (msn_ + 1) & Psn::kMask;
+  expected_ = expected_ + packets;
+  resources_[next_resource_] = {kind, psn, packets, address, rkey, length};
   next_resource_ = (next_resource_ + 1) % resources_.size();
+  ++open_;
+  reply({kind, wire::Syndrome::ack(wire::kNoCreditLimit), psn, msn_, address, rkey, length, true});
+}
+
+// What is neither a first answer nor has room is left out: the other end will ask once more.
+void Responder::reply(const Reply& reply) noexcept {
+  if (!reply.is_first) {
+    const std::uint64_t others = tail_ - head_.reply - open_;
+    const bool is_nak = reply.syndrome.kind() != wire::SyndromeKind::kAck;
+    const std::size_t room = replies_.size() - resources_.size() - (is_nak ? 0 : 1);  // the last place is for a NAK
+    if (others >= room || repeats_last(reply)) return;
+  }
+  at(tail_++) = reply;
+}
+
+// Whether the last answer that waits says the same.
+bool Responder::repeats_last(const Reply& reply) noexcept {
+  if (tail_ == next_.reply || (tail_ == next_.reply + 1 && next_.packet != 0)) return false;
+  const Reply& last = at(tail_ - 1);
+  return last.kind == reply.kind && last.psn == reply.psn && last.syndrome == reply.syndrome &&
+         last.length == reply.length;
+}
+
+// The newest whose PSNs hold `psn`; nullptr where none is remembered.
+const Responder::Resource* Responder::resource_of(Psn psn) const noexcept {
+  for (std::size_t back = 1; back <= resources_.size(); ++back) {
+    const Resource& known = resources_[(next_resource_ + resources_.size() - back) % resources_.size()];
+    if (known.kind == ReplyKind::kAcknowledge) break;
+    const std::int32_t into = psn.distance_from(known.psn);
+    if (into >= 0 && static_cast<std::uint32_t>(into) < known.packets) return &known;
+  }
+  return nullptr;
 }
 
 // A request from before `expected_`: what it did stays done, what was answered is answered again.
@@ -108,25 +159,27 @@ void Responder::on_duplicate(const wire::Packet& packet, Outcome& outcome) noexc
     acknowledge(expected_ + Psn::kMask, wire::Syndrome::ack(wire::kNoCreditLimit));  // the one before it
     return;
   }
-  for (const Resource& known : resources_) {
-    if (known.kind == ReplyKind::kAcknowledge) continue;
-    const std::int32_t into = psn.distance_from(known.psn);
-    if (into < 0 || static_cast<std::uint32_t>(into) >= known.packets) continue;
-    Reply again{known.kind,  wire::Syndrome::ack(wire::kNoCreditLimit), psn, msn_, known.address, known.rkey,
-                known.length};
-    if (known.kind == ReplyKind::kRead) {
-      const std::uint64_t offset = std::uint64_t{static_cast<std::uint32_t>(into)} * connection_.mtu;
-      const bool same = row.operation == wire::Operation::kReadRequest && packet.reth.rkey == known.rkey &&
-                        packet.reth.address == known.address + offset && packet.reth.length <= known.length - offset;
-      if (!same) break;
-      again.address = packet.reth.address;
-      again.length = packet.reth.length;
-    }
-    // Where too much waits already, the other end will ask once more.
-    reply(again);
+  const Resource* known = resource_of(psn);
+  if (known == nullptr || known->kind != kind_of_answer(row.operation)) {
+    outcome.drop = Drop::kDuplicateRequest;
     return;
   }
-  outcome.drop = Drop::kDuplicateRequest;
+  Reply again{
+      known->kind, wire::Syndrome::ack(wire::kNoCreditLimit), psn, msn_, known->address, known->rkey, known->length,
+      false};
+  if (known->kind == ReplyKind::kRead) {
+    const auto into = static_cast<std::uint32_t>(psn.distance_from(known->psn));
+    const std::uint64_t offset = std::uint64_t{into} * connection_.mtu;
+    const bool same = packet.reth.rkey == known->rkey && packet.reth.address == known->address + offset &&
+                      packet.reth.length <= known->length - offset;
+    if (!same) {
+      outcome.drop = Drop::kDuplicateRequest;
+      return;
+    }
+    again.address = packet.reth.address;
+    again.length = packet.reth.length;
+  }
+  reply(again);
 }
 
 // --- packets
@@ -137,31 +190,29 @@ std::uint32_t Responder::packets_of(std::uint32_t length) const noexcept {
 
 bool Responder::poll_transmit(Transmit& packet) noexcept {
   if (next_.reply == tail_ || yielded_count_ == kBatch) return false;
-  Reply& reply = at(next_.reply);
+  const Reply& reply = at(next_.reply);
   std::uint32_t count = reply.kind == ReplyKind::kRead ? packets_of(reply.length) : 1;
+  bool refused = false;
   if (reply.kind == ReplyKind::kRead && reply.length != 0) {
     // The region may have gone since the request came.
     const std::uint32_t offset = next_.packet * connection_.mtu;
     const std::uint32_t size = std::min(reply.length - offset, connection_.mtu);
     std::span<std::byte> bytes;
-    if (grants(kRemoteRead, reply.rkey, reply.address + offset, size, bytes)) {
-      packet.parts[1] = bytes;
-    } else {
-      reply = {ReplyKind::kAcknowledge,
-               wire::Syndrome::nak(NakCode::kRemoteAccessError),
-               reply.psn + next_.packet,
-               reply.msn,
-               0,
-               {},
-               0};
-      next_.packet = 0;
-      count = 1;
-    }
+    refused = !grants(kRemoteRead, reply.rkey, reply.address + offset, size, bytes);
+    packet.parts[1] = bytes;
   }
-  make_response(reply, next_.packet, packet);
+  if (refused) {
+    // Nothing more of this answer. To be decided anew where the packet has to be made a second time.
+    const Psn psn = reply.psn + next_.packet;
+    const auto nak = wire::Syndrome::nak(NakCode::kRemoteAccessError);
+    make_response({ReplyKind::kAcknowledge, nak, psn, reply.msn, 0, {}, 0, false}, 0, packet);
+    count = next_.packet + 1;
+  } else {
+    make_response(reply, next_.packet, packet);
+  }
   if (++next_.packet == count) next_ = {next_.reply + 1, 0};
   yielded_[yielded_count_++] = next_;
-  if (reply.kind == ReplyKind::kAcknowledge) observe(TransportEvent::kAckSent);
+  if (refused || reply.kind == ReplyKind::kAcknowledge) observe(TransportEvent::kAckSent);
   return true;
 }
 
@@ -206,7 +257,11 @@ void Responder::on_transmitted(std::size_t count) noexcept {
   count = std::min(count, yielded_count_ - transmitted_);
   if (count == 0) return;
   transmitted_ += count;
-  head_ = yielded_[transmitted_ - 1];
+  const Position end = yielded_[transmitted_ - 1];
+  for (std::uint64_t i = head_.reply; i != end.reply; ++i) {
+    if (at(i).is_first) --open_;
+  }
+  head_ = end;
   if (transmitted_ == yielded_count_) yielded_count_ = transmitted_ = 0;
 }
 

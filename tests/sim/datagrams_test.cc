@@ -164,13 +164,13 @@ TEST_P(DatagramsTest, TheSameSeedIsTheSameRun) {
   EXPECT_NE(first, Traffic(43, GetParam().impairment).run(kMessages));
 }
 
-INSTANTIATE_TEST_SUITE_P(Weathers, DatagramsTest,
-                         ::testing::Values(Weather{"Fine", {}}, Weather{"Lossy", {.loss = 0.05}},
-                                           Weather{"Duplicating", {.duplication = 0.2}},
-                                           Weather{"Reordering",
-                                                   {.least_delay = Duration(1'000), .most_delay = Duration(200'000)}},
-                                           Weather{"Foul", {0.1, 0.1, Duration(0), Duration(50'000)}}),
-                         [](const auto& instance) { return instance.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Weathers, DatagramsTest,
+    ::testing::Values(
+        Weather{"Fine", {}}, Weather{"Lossy", {.loss = 0.05}}, Weather{"Duplicating", {.duplication = 0.2}},
+        Weather{"Reordering", {.least_delay = Duration(1'000), .most_delay = Duration(200'000)}},
+        Weather{"Foul", {.loss = 0.1, .duplication = 0.1, .least_delay = Duration(0), .most_delay = Duration(50'000)}}),
+    [](const auto& instance) { return instance.param.name; });
 
 TEST(Datagrams, OnAFineNetworkWithEnoughReceivesNothingIsLost) {
   Network network(1, {});

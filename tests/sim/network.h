@@ -1,4 +1,5 @@
-// A network in virtual time between simulated hosts: it loses, duplicates, delays and so reorders, as a seed says.
+// A network in virtual time between simulated hosts: it loses, duplicates, damages, delays and so reorders, as a seed
+// says.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +8,7 @@
 #include <map>
 #include <random>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/envelope.h"
@@ -19,6 +21,9 @@ struct Impairment {
   double duplication = 0;
   Duration least_delay{1'000};
   Duration most_delay{1'000};  // above the least: datagrams overtake each other
+  double corruption = 0;       // one bit of the datagram is turned over
+  double reordering = 0;       // held back by `hold`, so that others overtake it
+  Duration hold{20'000};
 };
 
 struct Datagram {
@@ -39,7 +44,11 @@ class Network {
   int send(Datagram datagram, Instant now) {
     if (happens(impairment_.loss)) return 0;
     const int copies = happens(impairment_.duplication) ? 2 : 1;
-    for (int i = 0; i < copies; ++i) in_flight_.emplace(now + delay(), datagram);
+    for (int i = 0; i < copies; ++i) {
+      Datagram copy = i + 1 < copies ? datagram : std::move(datagram);
+      if (impairment_.corruption > 0 && happens(impairment_.corruption)) damage(copy);
+      in_flight_.emplace(now + delay(), std::move(copy));
+    }
     return copies;
   }
 
@@ -58,9 +67,15 @@ class Network {
 
  private:
   bool happens(double probability) { return static_cast<double>(random_() >> 11) * 0x1p-53 < probability; }
+  void damage(Datagram& datagram) {
+    if (datagram.bytes.empty()) return;
+    datagram.bytes[random_() % datagram.bytes.size()] ^= static_cast<std::byte>(1U << (random_() % 8));
+  }
   Duration delay() {
     const auto range = static_cast<std::uint64_t>((impairment_.most_delay - impairment_.least_delay).count());
-    return impairment_.least_delay + Duration(static_cast<std::int64_t>(random_() % (range + 1)));
+    const Duration held =
+        impairment_.reordering > 0 && happens(impairment_.reordering) ? impairment_.hold : Duration(0);
+    return impairment_.least_delay + held + Duration(static_cast<std::int64_t>(random_() % (range + 1)));
   }
 
   std::mt19937_64 random_;

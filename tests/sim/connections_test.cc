@@ -1,0 +1,141 @@
+// Connections over a bad network. Whatever the network does: on a reliable connection each request completes once, in
+// order, with its bytes where they belong and each atomic applied once; on an unreliable one a message arrives whole or
+// not at all, and in order; and the same seed gives the same run.
+#include <cstdlib>
+#include <iostream>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "sim/connected_world.h"
+
+namespace verbena::sim {
+namespace {
+
+using engine::QpType;
+
+constexpr std::array<std::uint32_t, 5> kMtus{256, 512, 1024, 2048, 4096};
+constexpr std::array<std::uint32_t, 5> kWindows{2, 5, 16, 64, 128};
+constexpr std::array<std::uint8_t, 5> kReads{1, 2, 4, 7, 16};
+
+struct Weather {
+  std::string name;
+  Impairment impairment;
+
+  friend std::ostream& operator<<(std::ostream& out, const Weather& weather) { return out << weather.name; }
+};
+
+const std::vector<Weather>& weathers() {
+  static const std::vector<Weather> kAll{{"Fine", {}},
+                                         {"Lossy", {.loss = 0.03}},
+                                         {"Damaging", {.corruption = 0.02}},
+                                         {"Duplicating", {.duplication = 0.1}},
+                                         {"Reordering", {.reordering = 0.05}},
+                                         {"Uneven", {.least_delay = Duration(500), .most_delay = Duration(8'000)}},
+                                         {"Foul",
+                                          {.loss = 0.02,
+                                           .duplication = 0.03,
+                                           .least_delay = Duration(200),
+                                           .most_delay = Duration(5'000),
+                                           .corruption = 0.01,
+                                           .reordering = 0.02}}};
+  return kAll;
+}
+
+// Everything that two ends may agree on, as the seed says.
+WorldPlan plan_of(std::uint64_t seed, const Impairment& impairment) {
+  std::mt19937_64 random(seed);
+  WorldPlan plan;
+  plan.impairment = impairment;
+  const std::size_t count = 1 + random() % 3;
+  for (std::size_t i = 0; i < count; ++i) {
+    Agreement agreement;
+    agreement.type = random() % 4 == 0 ? QpType::kUc : QpType::kRc;
+    agreement.mtu = kMtus[random() % kMtus.size()];
+    agreement.window = kWindows[random() % kWindows.size()];
+    agreement.max_reads = kReads[random() % kReads.size()];
+    agreement.timeout = static_cast<std::uint8_t>(5 + random() % 4);
+    agreement.rnr_timer = static_cast<std::uint8_t>(1 + random() % 8);
+    agreement.depth = static_cast<std::uint32_t>(2 + random() % 24);
+    agreement.first_psn = random() % 2 == 0 ? 0xffff00 + static_cast<std::uint32_t>(random() % 256)
+                                            : static_cast<std::uint32_t>(random() & 0xffffff);
+    agreement.signal_all = random() % 4 == 0;
+    plan.connections.push_back(agreement);
+  }
+  plan.longest = random() % 3 == 0 ? 40'000 : 9'000;
+  plan.shared_receives = random() % 3 == 0;
+  plan.late_receives = random() % 2 == 0;
+  plan.full_transport = random() % 2 == 0;
+  return plan;
+}
+
+class ConnectionsTest : public ::testing::TestWithParam<Weather> {};
+
+TEST_P(ConnectionsTest, DoWhatIsAskedOnceAndInOrder) {
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    ConnectedWorld world(seed, plan_of(seed, GetParam().impairment));
+    world.run(8'000, 3'000);
+    if (HasFailure()) return;
+  }
+}
+
+TEST_P(ConnectionsTest, TheSameSeedIsTheSameRun) {
+  const WorldPlan plan = plan_of(77, GetParam().impairment);
+  const WorldOutcome first = ConnectedWorld(77, plan).run(4'000, 2'000);
+  EXPECT_EQ(first, ConnectedWorld(77, plan).run(4'000, 2'000));
+  EXPECT_NE(first, ConnectedWorld(78, plan).run(4'000, 2'000));
+}
+
+INSTANTIATE_TEST_SUITE_P(Weathers, ConnectionsTest, ::testing::ValuesIn(weathers()),
+                         [](const auto& instance) { return instance.param.name; });
+
+TEST(Connections, OnAFineNetworkNothingIsSentTwice) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    WorldPlan plan = plan_of(seed, {});
+    plan.late_receives = false;
+    // Fewer messages may be on their way than there are receives.
+    for (Agreement& agreement : plan.connections) agreement.depth = std::min(agreement.depth, 10U);
+    plan.shared_receives = false;
+    plan.full_transport = false;
+    for (Agreement& agreement : plan.connections) agreement.timeout = 14;
+    const WorldOutcome outcome = ConnectedWorld(seed, plan).run(10'000, 3'000);
+    EXPECT_EQ(outcome.retransmissions, 0U);
+    EXPECT_EQ(outcome.duplicates, 0U);
+    EXPECT_EQ(outcome.rnr_naks, 0U);
+    for (const StreamCounts& counts : outcome.streams) EXPECT_EQ(counts.messages_lost, 0U);
+  }
+}
+
+// How many packets a run has, over as many seeds as that takes; `make soak` asks for many.
+TEST(ConnectionsSoak, HoldForAsManyPackets) {
+  constexpr std::uint64_t kOfASeed = 50'000;
+  const char* wanted = std::getenv("VERBENA_SOAK_PACKETS");
+  const std::uint64_t packets = wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 300'000;
+  WorldOutcome sum;
+  std::uint64_t seeds = 0;
+  std::uint64_t requests = 0;
+  while (sum.packets < packets) {
+    const std::uint64_t seed = 1'000 + seeds++;
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const Weather& weather = weathers()[seed % weathers().size()];
+    const WorldOutcome outcome = ConnectedWorld(seed, plan_of(seed, weather.impairment)).run(kOfASeed, UINT64_MAX);
+    if (HasFailure()) return;
+    sum.packets += outcome.packets;
+    sum.retransmissions += outcome.retransmissions;
+    sum.timeouts += outcome.timeouts;
+    sum.rnr_naks += outcome.rnr_naks;
+    sum.sequence_naks += outcome.sequence_naks;
+    sum.duplicates += outcome.duplicates;
+    sum.damaged += outcome.damaged;
+    for (const StreamCounts& counts : outcome.streams) requests += counts.posted;
+  }
+  std::cout << sum.packets << " packets of " << requests << " requests over " << seeds
+            << " seeds: " << sum.retransmissions << " times sent again, " << sum.timeouts << " timeouts, "
+            << sum.sequence_naks << " sequence NAKs, " << sum.rnr_naks << " RNR NAKs, " << sum.duplicates
+            << " duplicates, " << sum.damaged << " damaged\n";
+}
+
+}  // namespace
+}  // namespace verbena::sim

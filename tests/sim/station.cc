@@ -1,0 +1,206 @@
+#include "sim/station.h"
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <string>
+
+#include "wire/icrc.h"
+#include "wire/mtu.h"
+
+namespace verbena::sim {
+namespace {
+
+using namespace engine;
+
+constexpr std::uint32_t kFirstQpn = 0x20001;
+constexpr std::uint8_t kFamily = 1;  // the index of the IPv4 GID
+constexpr AccessFlags kGranted =
+    kLocalWrite | kRemoteWrite | kRemoteRead | kRemoteAtomic | kFlushGlobal | kFlushPersistent;
+constexpr std::uint64_t kDigestPrime = 0x100000001b3;
+
+// What the ICRC covers in front of the packet: the same for every packet here, since the network leaves it alone.
+std::span<const std::byte> network_header() {
+  static const std::vector<std::byte> kHeader(28, std::byte{0x45});
+  return kHeader;
+}
+
+std::uint8_t mtu_number(std::uint32_t bytes) {
+  for (std::uint8_t number = 1; number <= 5; ++number) {
+    if (wire::byte_count(*wire::mtu_of_number(number)) == bytes) return number;
+  }
+  throw std::invalid_argument("no MTU of " + std::to_string(bytes));
+}
+
+}  // namespace
+
+Station::Station(std::uint8_t number, Network& network, std::size_t memory)
+    : host_(number, 4096), network_(network), memory_(memory, kGuard) {
+  local_ = host_.region_of(memory_.data(), memory_.size(), kLocalWrite);
+  static_cast<void>(host_.memory().insert(local_));
+  network.connect(host_.gid(kFamily), [this](const Datagram& datagram, Instant now) { on_datagram(datagram, now); });
+}
+
+void Station::add_connection(const Agreement& agreement, bool shared) {
+  QpConfig config = host_.config(kFirstQpn + static_cast<std::uint32_t>(ends_.size()), agreement.type);
+  config.send_completions = &send_completions_;
+  config.receive_completions = &receive_completions_;
+  config.capabilities = {agreement.depth, agreement.depth, 8, 8, 200};
+  config.signal_all = agreement.signal_all;
+  config.observer = this;
+  if (shared) config.shared_receives = &shared_;
+  ends_.push_back({agreement, shared, std::make_unique<QueuePair>(config)});
+  ends_.back().qp->set_window(agreement.window);
+}
+
+void Station::connect(std::size_t connection, Station& peer) {
+  const Agreement& agreed = ends_[connection].agreement;
+  QueuePair& qp = *ends_[connection].qp;
+  const bool is_lower = host_.gid(kFamily) < peer.host_.gid(kFamily);
+  QpAttributes attributes;
+  attributes.port = 1;
+  attributes.path_mtu = mtu_number(agreed.mtu);
+  attributes.access = kGranted;
+  attributes.destination_qpn = peer.ends_[connection].qp->qpn().value();
+  attributes.address = host_.address_of(peer.host_, kFamily).vector;
+  attributes.send_psn = agreed.first_psn + (is_lower ? 0 : 3);
+  attributes.receive_psn = agreed.first_psn + (is_lower ? 3 : 0);
+  attributes.max_rd_atomic = attributes.max_dest_rd_atomic = agreed.max_reads;
+  attributes.min_rnr_timer = agreed.rnr_timer;
+  attributes.timeout = agreed.timeout;
+  attributes.retry_count = agreed.retry_count;
+  attributes.rnr_retry = agreed.rnr_retry;
+  for (const QpState to : {QpState::kInit, QpState::kReadyToReceive, QpState::kReadyToSend}) {
+    const AttrMask required = edge_of(qp.type(), qp.state(), to).required;
+    const Status status = engine::testing::move_to(qp, to, host_.port(), required, attributes);
+    if (!status) throw std::invalid_argument(status.error().message);
+  }
+}
+
+std::optional<std::size_t> Station::connection_of(std::uint32_t qpn) const {
+  if (qpn < kFirstQpn || qpn - kFirstQpn >= ends_.size()) return std::nullopt;
+  return qpn - kFirstQpn;
+}
+
+std::span<std::byte> Station::take_memory(std::size_t size) {
+  constexpr std::size_t kWord = 8;
+  const std::size_t whole = (size + kWord - 1) / kWord * kWord + kGuardSize;
+  if (memory_.size() - taken_ < whole) throw std::length_error("station has too little memory");
+  const auto taken = std::span(memory_).subspan(taken_, whole);
+  taken_ += whole;
+  guards_.push_back(taken.subspan(size));
+  return taken.first(size);
+}
+
+MemoryKey Station::grant(std::span<std::byte> bytes) {
+  granted_.push_back(std::make_unique<MemoryRegion>(host_.region_of(bytes.data(), bytes.size(), kGranted)));
+  return *host_.memory().insert(*granted_.back());
+}
+
+bool Station::guards_are_whole() const {
+  return std::all_of(guards_.begin(), guards_.end(), [](std::span<const std::byte> guard) {
+    return std::all_of(guard.begin(), guard.end(), [](std::byte byte) { return byte == kGuard; });
+  });
+}
+
+// --- sending
+
+void Station::send(std::size_t connection, const Transmit& packet, Instant now) {
+  std::vector<std::byte> bytes = engine::testing::flatten(packet);
+  if (watch_) {
+    wire::Packet decoded;
+    if (wire::decode_packet(bytes, false, decoded) == Drop::kNone) watch_(connection, decoded);
+  }
+  const std::uint32_t icrc = wire::compute_icrc(network_header(), bytes);
+  bytes.resize(bytes.size() + wire::kIcrcSize);
+  wire::store_icrc(icrc, std::span(bytes).last<wire::kIcrcSize>());
+  ++packets_;
+  network_.send({*packet.envelope, std::move(bytes)}, now);
+}
+
+void Station::transmit_requests(std::size_t connection, Instant now, std::size_t budget) {
+  QueuePair& qp = *ends_[connection].qp;
+  std::array<Transmit, 16> batch;
+  std::size_t count = 0;
+  while (count < batch.size() && qp.poll_transmit(now, batch[count])) ++count;
+  const std::size_t taken = std::min(count, budget);
+  for (std::size_t i = 0; i < taken; ++i) send(connection, batch[i], now);
+  qp.on_transmitted(taken);
+  if (taken < count) qp.rewind_transmit();
+}
+
+void Station::transmit_responses(std::size_t connection, Instant now, std::size_t budget) {
+  QueuePair& qp = *ends_[connection].qp;
+  std::array<Transmit, 16> batch;
+  std::size_t count = 0;
+  while (count < batch.size() && qp.poll_response(batch[count])) ++count;
+  const std::size_t taken = std::min(count, budget);
+  for (std::size_t i = 0; i < taken; ++i) send(connection, batch[i], now);
+  qp.on_responded(taken);
+  if (taken < count) qp.rewind_responses();
+}
+
+void Station::transmit(Instant now, std::mt19937_64& random, bool always_room) {
+  constexpr std::size_t kWide = 24;  // more often than not the whole batch has room
+  for (std::size_t i = 0; i < ends_.size(); ++i) {
+    if (ends_[i].qp->has_responses()) transmit_responses(i, now, always_room ? kWide : random() % kWide);
+    if (ends_[i].qp->has_untransmitted()) transmit_requests(i, now, always_room ? kWide : random() % kWide);
+  }
+}
+
+void Station::run_timers(Instant now) {
+  for (End& end : ends_) {
+    const auto due = end.qp->next_timeout();
+    if (!due || *due > now) continue;
+    end.qp->on_timeout(now);
+    end.qp->settle_receive();
+  }
+}
+
+std::optional<Instant> Station::next_timer() const {
+  std::optional<Instant> first;
+  for (const End& end : ends_) {
+    const auto due = end.qp->next_timeout();
+    if (due && (!first || *due < *first)) first = due;
+  }
+  return first;
+}
+
+bool Station::has_work() const {
+  return std::any_of(ends_.begin(), ends_.end(),
+                     [](const End& end) { return end.qp->has_untransmitted() || end.qp->has_responses(); });
+}
+
+// --- receiving
+
+void Station::on_datagram(const Datagram& datagram, Instant now) {
+  for (const std::byte byte : datagram.bytes) {
+    digest_ = (digest_ ^ std::to_integer<std::uint64_t>(byte)) * kDigestPrime;
+  }
+  digest_ = (digest_ ^ static_cast<std::uint64_t>(now.ns)) * kDigestPrime;
+  ++drops_[static_cast<std::size_t>(deliver(datagram, now))];
+}
+
+Drop Station::deliver(const Datagram& datagram, Instant now) {
+  const std::span<const std::byte> bytes = datagram.bytes;
+  if (bytes.size() < wire::kIcrcSize) return Drop::kTruncated;
+  const std::uint32_t told = wire::load_icrc(bytes.last<wire::kIcrcSize>());
+  const std::uint32_t computed = wire::compute_icrc(network_header(), bytes.first(bytes.size() - wire::kIcrcSize));
+  if (told != computed) return Drop::kIcrcMismatch;
+  wire::Packet packet;
+  if (const Drop drop = wire::decode_packet(bytes, true, packet); drop != Drop::kNone) return drop;
+  const auto connection = connection_of(packet.bth.destination_qpn.value());
+  if (!connection) return Drop::kUnknownQpn;
+  QueuePair& qp = *ends_[*connection].qp;
+  Drop drop = Drop::kNone;
+  if (wire::row_of(packet.bth.opcode).is_response()) {
+    drop = qp.on_response(packet, datagram.envelope, now);
+    qp.settle_receive();
+  } else {
+    drop = qp.on_packet(packet, datagram.envelope, bytes.size(), now);
+    qp.settle_send();
+  }
+  return drop;
+}
+
+}  // namespace verbena::sim
