@@ -1,4 +1,5 @@
 #include <cerrno>
+#include <cstring>
 #include <latch>
 
 #include <fake_verbs/ah_world.h>
@@ -162,6 +163,40 @@ TEST_F(Events, AFailedReplacementIsTriedAgainUnasked) {
   set_create_hook({});
   ASSERT_TRUE(eventually([&] { return directory.stats().replaced == 1; }));
   EXPECT_NE(handle.lease()->get(), before);
+}
+
+TEST_F(Events, AFailedReplacementHasItsTurnWithinAStreamOfCreations) {
+  AhDirectoryOptions eager = fed(options());
+  eager.first_back_off = eager.max_back_off = std::chrono::nanoseconds(1);
+  eager.creators = 1;
+  AhDirectory directory = make_directory(eager);
+  const AhHandle handle = *directory.acquire(to(2), soon());
+  std::latch begun(1);
+  std::latch go(1);
+  std::atomic<int> created{0};
+  std::atomic<int> when_restored{0};
+  set_create_hook([&](const ibv_ah_attr& attributes) {
+    if (std::memcmp(attributes.grh.dgid.raw, ipv4(2).bytes.data(), sizeof attributes.grh.dgid.raw) == 0) {
+      if (created == 0) return ETIMEDOUT;
+      if (when_restored == 0) when_restored = created.load();
+    } else if (created++ == 0) {
+      begun.count_down();
+      go.wait();
+    }
+    return 0;
+  });
+  directory.on_async_event(event_of(IBV_EVENT_PORT_ACTIVE));
+  ASSERT_TRUE(eventually([&] { return directory.stats().failed >= 1; }));
+  constexpr std::uint32_t kStream = 1000;
+  std::vector<AhTicket> stream;
+  for (std::uint32_t peer = 0; peer < kStream; ++peer) stream.push_back(directory.acquire_async(to(1000 + peer)));
+  begun.wait();
+  ASSERT_TRUE(eventually([&] { return directory.stats().refreshing == 1; }));
+  go.count_down();
+  for (const AhTicket& ticket : stream) ASSERT_TRUE(ticket.wait(soon()));
+  ASSERT_TRUE(eventually([&] { return directory.stats().replaced == 1; }));
+  EXPECT_GE(when_restored, 1);
+  EXPECT_LE(when_restored, 20);
 }
 
 TEST_F(Events, AnEventDuringACreationIsNotLost) {
