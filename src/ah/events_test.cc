@@ -95,8 +95,34 @@ TEST_F(Events, ASourceThatIsGoneIsReplacedByAnother) {
   const AhHandle handle = *directory.acquire(to(2), soon());
   set_gids("fake0", 1, {{ipv4(9), IBV_GID_TYPE_ROCE_V2, kNetdev}});
   directory.on_async_event(event_of(IBV_EVENT_GID_CHANGE));
-  ASSERT_TRUE(eventually([&] { return directory.stats().replaced == 1; }));
-  EXPECT_EQ(directory.effective(handle)->source.gid, ipv4(9));
+  ASSERT_TRUE(eventually([&] {
+    const Result<EffectiveAddress> effective = directory.effective(handle);
+    return effective && effective->source.gid == ipv4(9);
+  }));
+  EXPECT_EQ(directory.stats().stale_gid, 1U);
+}
+
+TEST_F(Events, ASourceThatIsGoneServesNobodyWhileOthersAreMade) {
+  AhDirectoryOptions one_thread = fed(options());
+  one_thread.creators = 1;
+  AhDirectory directory = make_directory(one_thread);
+  AhSender sender = std::move(*directory.make_sender());
+  std::vector<AhHandle> handles;
+  for (std::uint32_t peer = 2; peer < 52; ++peer) handles.push_back(*directory.acquire(to(peer), soon()));
+  std::latch begun(1);
+  std::latch go(1);
+  set_create_hook([&](const ibv_ah_attr&) {
+    if (attempts() == 51) begun.count_down();
+    go.wait();
+    return 0;
+  });
+  set_gids("fake0", 1, {{ipv4(9), IBV_GID_TYPE_ROCE_V2, kNetdev}});
+  directory.on_async_event(event_of(IBV_EVENT_GID_CHANGE));
+  begun.wait();
+  for (const AhHandle& handle : handles) EXPECT_EQ(sender.next(handle), nullptr);
+  go.count_down();
+  for (const AhHandle& handle : handles) EXPECT_TRUE(eventually([&] { return sender.next(handle) != nullptr; }));
+  sender.drained();
 }
 
 TEST_F(Events, OfAnotherPortAreIgnored) {
