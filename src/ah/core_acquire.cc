@@ -316,6 +316,7 @@ Result<Destination> Core::reply_from(const ibv_wc& completion, std::span<const s
                    fmt::format("the completion failed (status {}): it tells no sender", int{completion.status}));
   }
   Destination reply;
+  reply.port = facts_.port;
   reply.hop_limit = options_.reply_hop_limit;
   const bool infiniband = facts_.link_layer == LinkLayer::kInfiniBand;
   if (infiniband) {
