@@ -1,3 +1,4 @@
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <latch>
@@ -308,18 +309,68 @@ TEST_F(Events, DestinationsThatShareAnAddressShareItsReplacement) {
   EXPECT_EQ(creations(), 2U);
 }
 
-TEST_F(Events, LidChangeMakesInfiniBandAddressesAnew) {
-  Port port;
-  port.link_layer = IBV_LINK_LAYER_INFINIBAND;
-  port.lid = 9;
-  set_port("fake0", 1, port);
-  AhDirectory directory = make_directory(fed(options()));
-  Destination destination;
-  destination.lid = 12;
+struct EventOfPort {
+  ibv_event_type type;
+  std::uint8_t link_layer;
+  std::uint64_t AhStats::*stale;  // where it is counted that all are made anew; null: the table is read, and says that
+                                  // each source is where it was
+};
+
+class EachEvent : public AhWorld, public ::testing::WithParamInterface<EventOfPort> {};
+
+TEST_P(EachEvent, MakesAnewWhatItConcernsAndNothingElse) {
+  const EventOfPort& told = GetParam();
+  Destination destination = to(2);
+  if (told.link_layer == IBV_LINK_LAYER_INFINIBAND) {
+    Port port;
+    port.link_layer = told.link_layer;
+    port.lid = 9;
+    set_port("fake0", 1, port);
+    destination = {};
+    destination.lid = 12;
+  }
+  AhDirectoryOptions one_thread = fed(options());
+  one_thread.creators = 1;
+  AhDirectory directory = make_directory(one_thread);
   const AhHandle handle = *directory.acquire(destination, soon());
-  directory.on_async_event(event_of(IBV_EVENT_LID_CHANGE));
-  EXPECT_TRUE(eventually([&] { return directory.stats().replaced == 1; }));
+  const std::uint64_t reads = table_reads();
+  directory.on_async_event(event_of(told.type));
+  // Behind what the event leads to, since one thread does both.
+  Destination another = destination;
+  another.traffic_class = 8;
+  ASSERT_TRUE(directory.acquire(another, soon()));
+  EXPECT_GT(table_reads(), reads);
+  if (told.stale != nullptr) {
+    EXPECT_TRUE(eventually([&] { return directory.stats().replaced == 1; }));
+    EXPECT_EQ(directory.stats().*told.stale, 1U);
+  }
+  EXPECT_EQ(directory.stats().stale, told.stale != nullptr ? 1U : 0U);
+  EXPECT_EQ(creations(), told.stale != nullptr ? 3U : 2U);
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Events, EachEvent,
+    ::testing::Values(EventOfPort{IBV_EVENT_GID_CHANGE, IBV_LINK_LAYER_ETHERNET, nullptr},
+                      EventOfPort{IBV_EVENT_PORT_ERR, IBV_LINK_LAYER_ETHERNET, nullptr},
+                      EventOfPort{IBV_EVENT_PKEY_CHANGE, IBV_LINK_LAYER_ETHERNET, nullptr},
+                      EventOfPort{IBV_EVENT_LID_CHANGE, IBV_LINK_LAYER_ETHERNET, nullptr},
+                      EventOfPort{IBV_EVENT_SM_CHANGE, IBV_LINK_LAYER_ETHERNET, nullptr},
+                      EventOfPort{IBV_EVENT_CLIENT_REREGISTER, IBV_LINK_LAYER_ETHERNET, nullptr},
+                      EventOfPort{IBV_EVENT_PORT_ACTIVE, IBV_LINK_LAYER_ETHERNET, &AhStats::stale_port},
+                      EventOfPort{IBV_EVENT_GID_CHANGE, IBV_LINK_LAYER_INFINIBAND, nullptr},
+                      EventOfPort{IBV_EVENT_PORT_ERR, IBV_LINK_LAYER_INFINIBAND, nullptr},
+                      EventOfPort{IBV_EVENT_PKEY_CHANGE, IBV_LINK_LAYER_INFINIBAND, nullptr},
+                      EventOfPort{IBV_EVENT_LID_CHANGE, IBV_LINK_LAYER_INFINIBAND, &AhStats::stale_lid},
+                      EventOfPort{IBV_EVENT_SM_CHANGE, IBV_LINK_LAYER_INFINIBAND, &AhStats::stale_subnet_manager},
+                      EventOfPort{IBV_EVENT_CLIENT_REREGISTER, IBV_LINK_LAYER_INFINIBAND, &AhStats::stale_reregister},
+                      EventOfPort{IBV_EVENT_PORT_ACTIVE, IBV_LINK_LAYER_INFINIBAND, &AhStats::stale_port}),
+    [](const auto& test) {
+      const bool infiniband = test.param.link_layer == IBV_LINK_LAYER_INFINIBAND;
+      std::string name = infiniband ? "InfiniBand_" : "Ethernet_";
+      for (const char letter : std::string(ibv_event_type_str(test.param.type)))
+        name += std::isalnum(letter) ? letter : '_';
+      return name;
+    });
 
 TEST_F(Events, ASubscriberForWhomNoThreadCanBeMadeIsRefusedInWords) {
   AhDirectory directory = make_directory(fed(options()));
