@@ -79,6 +79,7 @@ TEST_F(Events, AllGidsVanishAndComeBack) {
   set_gids("fake0", 1, {});
   directory.on_async_event(event_of(IBV_EVENT_GID_CHANGE));
   ASSERT_TRUE(eventually([&] { return sender.next(handle) == nullptr; }));
+  ASSERT_TRUE(eventually([&] { return directory.stats().negative == 1; }));  // no other source was found either
   const Result<AhLease> none = handle.lease();
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, ErrorCode::kUnavailable);
