@@ -24,7 +24,8 @@
 namespace verbena {
 
 struct AhPeer {
-  // Two are of one peer where GID and port are the same, or LID and port where there is no GID. Source, traffic class,
+  // Two are of one peer where GID and port are the same, or LID and port where there is no GID; port 0 is
+  // PeerTableOptions::port. Source, traffic class,
   // flow label and the like say how it is reached: what AhDirectory::reply_to() makes of a datagram is of its sender,
   // whatever the application sends to it with.
   Destination destination;
@@ -54,6 +55,7 @@ struct PeerTableOptions {
   std::chrono::nanoseconds probe_interval = std::chrono::seconds(1);  // to the next, while none is answered
   std::uint32_t probes_until_dead = 3;                                // unanswered in a row
   std::size_t max_peers = 65536;  // current ones; quarantined beyond as many are released at once
+  std::uint8_t port = 1;          // of the directory: a destination that leaves its port 0 is of this one
 };
 
 // What a table wants done outside.
@@ -123,8 +125,8 @@ class VERBENA_API PeerTable {
     std::size_t at = 0;  // in heap_
   };
 
-  static Place place_of(const Destination& destination, std::uint32_t qpn);
-  static Place place_of(const AhPeer& peer) { return place_of(peer.destination, peer.qpn); }
+  Place place_of(const Destination& destination, std::uint32_t qpn) const;
+  Place place_of(const AhPeer& peer) const { return place_of(peer.destination, peer.qpn); }
   void quarantine(std::uint64_t id, Instant now);
   void schedule(std::uint64_t id, Instant due);
   void unschedule(std::uint64_t id);

@@ -71,7 +71,6 @@ struct alignas(64) Entry {
   MacAddress next_hop_mac{};    // as the device was told; zero: the kernel had none
   EntryState state : 2 = EntryState::kCreating;
   bool stale : 1 = false;                // a replacement is wanted; no new binding may share it
-  bool source_gone : 1 = false;          // its source GID is no longer there
   bool mac_known : 1 = false;            // the kernel said what it has for the next hop: also that it has nothing
   bool mac_moved : 1 = false;            // it said different things while the address was made
   bool neighbour_forgotten : 1 = false;  // the kernel no longer watches the next hop

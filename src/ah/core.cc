@@ -96,7 +96,8 @@ void Core::show() {
 
 // Called once, before anybody else has it.
 Status Core::watch() {
-  static_cast<void>(read_own());  // where it fails, the keeper tries again
+  bool changed = false;
+  static_cast<void>(read_own(changed));  // where it fails, the keeper tries again
   if (options_.watch_async_events) {
     Result<std::shared_ptr<rdma::EventWatcher>> watcher = rdma::EventWatcher::of(domain_->context);
     if (!watcher) return tl::make_unexpected(watcher.error());

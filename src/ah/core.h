@@ -155,6 +155,14 @@ class Core : public std::enable_shared_from_this<Core> {
     Try how;
   };
 
+  // An address that the kernel removed a moment ago. The device may not know yet.
+  struct Removed {
+    Gid address;
+    std::uint32_t netdev;
+    std::int64_t until_ns;  // from then on the table of the device has the last word
+    friend bool operator==(const Removed&, const Removed&) = default;
+  };
+
   // What the neighbour table said: whether it could be asked, and its answer.
   struct Neighbour {
     bool known = false;
@@ -181,6 +189,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void run_attempt(Binding& binding, Try how);
   bool pay_for(Binding& binding);  // false: it has failed
   Result<Resolved> resolve_now(const DestinationKey& key);
+  std::vector<Removed> removed_now();
   // The entry to create, or null: shared, or waiting for another's creation, or failed; then nothing is left to do.
   // Or waiting for the account's rate. `how.paid` falls where it is used.
   Entry* reserve(Binding& binding, Resolved&& resolved, const Neighbour& neighbour, Epoch begun, Try& how);
@@ -253,13 +262,17 @@ class Core : public std::enable_shared_from_this<Core> {
   // core_events.cc
   void doubt(bool all, AhCause cause);
   void revalidate();
-  // The table of the device, published for the senders. By pool threads, and once before there are any.
-  Result<GidEntries> read_own();
+  void look_at_table();
+  // The table of the device, published for the senders. By pool threads, and once before there are any. `changed`:
+  // since the last reading, whoever did it.
+  Result<GidEntries> read_own(bool& changed);
   // All below require mutex_.
   void doubt_each(AhCause cause);  // by the look that is queued next
   void queue_revalidate();
   void refresh(Entry& entry, AhCause cause);  // made anew
   void recheck(Entry& entry, AhCause cause);  // resolved anew, and made anew only where the outcome differs
+  // Its source is gone: no look-up finds it from now on, and another is made where one can be.
+  void let_go(Entry& entry, AhCause cause);
   void count_stale(AhCause cause);
   void forgive_failed(const std::function<bool(const Binding&)>& concerned);
   void announce(AhEvent::Kind kind, const Binding& binding, AhCause cause, const Error* error = nullptr);
@@ -272,8 +285,11 @@ class Core : public std::enable_shared_from_this<Core> {
   void on_neighbour(Entry& entry, const NetworkChange& change);
   void on_route(const NetworkChange& change);
   void on_address(const NetworkChange& change);
+  static bool is_among(const std::vector<Removed>& removed, const GidEntry& source);
   void on_link(const NetworkChange& change);
   void revalidate_later();
+  void look_later();
+  void queue_look(std::int64_t now);
   void on_notices_lost();
   bool is_of_port(std::uint32_t netdev) const;
   bool is_own_link_new(std::uint32_t netdev, const MacAddress& mac);
@@ -344,7 +360,8 @@ class Core : public std::enable_shared_from_this<Core> {
   bool revalidate_queued_ = false;
   std::uint64_t revalidate_before_ = 0;        // the queued one makes anew what was begun before this Epoch::all
   AhCause revalidate_cause_ = AhCause::kNone;  // why; the first since the last look
-  std::vector<std::uint32_t> port_netdevs_;    // of the GIDs of the port, as last read
+  std::vector<Removed> removed_;
+  std::vector<std::uint32_t> port_netdevs_;  // of the GIDs of the port, as last read
   // This host's own, as last heard, of the interfaces that entries leave by.
   std::unordered_map<std::uint32_t, MacAddress> link_macs_;
   std::deque<Parked> parked_;        // creations that wait for the account's rate
@@ -360,8 +377,10 @@ class Core : public std::enable_shared_from_this<Core> {
   std::int64_t next_retry_ns_ = kNever;
   std::int64_t next_due_ns_ = kNever;
   std::int64_t next_revalidate_ns_ = kNever;
-  std::int64_t next_own_ns_ = kNever;  // the next try to read the addresses of the device
-  std::condition_variable room_;       // something was destroyed, or the directory closes
+  std::int64_t next_look_ns_ = kNever;  // at the table, because of other interfaces than the port's
+  std::int64_t other_heard_ns_ = 0;     // the last notice of one
+  std::int64_t next_own_ns_ = kNever;   // the next try to read the addresses of the device
+  std::condition_variable room_;        // something was destroyed, or the directory closes
 
   mutable std::mutex senders_mutex_;
   std::vector<std::shared_ptr<SendQueue>> senders_;  // guarded by senders_mutex_

@@ -125,10 +125,14 @@ void Core::start_attempt(Binding& binding, Lane lane, AhCause cause) {
   pool_.submit(lane, [this, &binding] { run_attempt(binding, {}); });
 }
 
-// Who waits for memory waits behind those who need none.
+// Who waits for memory waits behind those who need none. What found no source or route asked no device, so that trying
+// it again holds no thread: it comes back as quickly as what is stale.
 Lane Core::lane_of(const Binding& binding) {
-  if (binding.trouble || !binding.charged) return Lane::kLater;
-  return binding.entry.load(std::memory_order_relaxed) != nullptr ? Lane::kReplace : Lane::kFirst;
+  if (!binding.charged) return Lane::kLater;
+  if (!binding.trouble) return binding.generation != 0 ? Lane::kReplace : Lane::kFirst;
+  if (binding.generation == 0) return Lane::kLater;
+  const bool at_once = binding.trouble->error.code != ErrorCode::kExhausted && binding.trouble->next_hop.is_zero();
+  return at_once ? Lane::kReplace : Lane::kRestore;
 }
 
 AhHandle Core::adopt(Binding& binding, const CallSite& place) {
@@ -312,6 +316,7 @@ Result<Destination> Core::reply_from(const ibv_wc& completion, std::span<const s
                    fmt::format("the completion failed (status {}): it tells no sender", int{completion.status}));
   }
   Destination reply;
+  reply.port = facts_.port;
   reply.hop_limit = options_.reply_hop_limit;
   const bool infiniband = facts_.link_layer == LinkLayer::kInfiniBand;
   if (infiniband) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -66,7 +67,7 @@ void Core::run_attempt(Binding& binding, Try how) {
   if (!resolved && how.may_look_again && may_be_stale_table(resolved.error())) {
     gids_.invalidate();
     resolved = resolve_now(binding.key);
-    pool_.submit(Lane::kUrgent, [this] { static_cast<void>(read_own()); });
+    pool_.submit(Lane::kUrgent, [this] { look_at_table(); });
   }
   if (!resolved) {
     if (how.paid) account_->put_back_creation();
@@ -123,7 +124,31 @@ AhCause difference(const Entry& there, const NextHop& hop, const Resolved& now, 
 Result<Resolved> Core::resolve_now(const DestinationKey& key) {
   const Result<GidEntries> table = gids_.entries();
   if (!table) return tl::make_unexpected(table.error());
-  return resolve(destination_of(key), facts_, **table, options_.routes);
+  const std::vector<Removed> removed = removed_now();
+  if (removed.empty()) return resolve(destination_of(key), facts_, **table, options_.routes);
+  std::vector<GidEntry> left;
+  std::copy_if((*table)->begin(), (*table)->end(), std::back_inserter(left),
+               [&](const GidEntry& source) { return !is_among(removed, source); });
+  return resolve(destination_of(key), facts_, left, options_.routes);
+}
+
+// An address may be there several times, with prefixes of different lengths, and be still there when one of them goes.
+std::vector<Core::Removed> Core::removed_now() {
+  std::vector<Removed> removed;
+  {
+    const Lock lock(mutex_);
+    const std::int64_t now = now_ns();
+    std::erase_if(removed_, [now](const Removed& one) { return one.until_ns <= now; });
+    removed = removed_;
+  }
+  std::erase_if(removed, [this](const Removed& one) {
+    const Result<Route> route = options_.routes(one.address, one.netdev);
+    if (!route || !route->local) return false;
+    const Lock lock(mutex_);
+    std::erase(removed_, one);
+    return true;
+  });
+  return removed;
 }
 
 // An entry that is there, or is being made: then nothing is left to do. What was resolved before the network changed
@@ -250,14 +275,14 @@ std::string Core::no_room_in_words(Shortage shortage) const {
 // thread: the attempt begins anew when its turn comes, with what is known then.
 bool Core::may_create(const Binding& binding, Try& how) {
   if (how.paid) return true;
-  const bool replaces = binding.entry.load(std::memory_order_relaxed) != nullptr;
+  const bool replaces = binding.generation != 0;
   if (!parked_stale_.empty() || (!replaces && !parked_.empty())) return false;
   how.paid = account_->take_creation(now_ns()) == 0;
   return how.paid;
 }
 
 void Core::park(Binding& binding, Try how) {
-  const bool replaces = binding.entry.load(std::memory_order_relaxed) != nullptr;
+  const bool replaces = binding.generation != 0;
   (replaces ? parked_stale_ : parked_).push_back({&binding, how});
   ++counts_.paced;
   if (parked_queued_) return;
@@ -330,6 +355,7 @@ void Core::on_created(Binding& binding, Entry& entry, Epoch begun, const Neighbo
     detach(entry);
   }
   if (entry.mac_moved && entry.state == EntryState::kReady) refresh(entry, AhCause::kNeighbour);
+  if (entry.state == EntryState::kReady && is_among(removed_, entry.path->source)) let_go(entry, AhCause::kAddress);
   // The look at each source passed this one over, since it was not ready.
   if (in_doubt) queue_revalidate();
 }
@@ -354,7 +380,7 @@ void Core::on_refused(Binding& binding, Entry& entry, const Error& error, bool m
         pool_.submit(lane_of(*claimants[i]), [this, again, other = claimants[i]] { run_attempt(*other, again); });
       }
     }
-    pool_.submit(Lane::kUrgent, [this] { static_cast<void>(read_own()); });
+    pool_.submit(Lane::kUrgent, [this] { look_at_table(); });
     run_attempt(binding, again);
     return;
   }
@@ -393,11 +419,6 @@ void Core::publish(Binding& binding, Entry& entry) {
 void Core::fail(Binding& binding, Error error, const Gid& next_hop) {
   ++counts_.failed;
   announce(AhEvent::Kind::kFailed, binding, binding.cause, &error);
-  const Entry* entry = binding.entry.load(std::memory_order_relaxed);
-  if (entry != nullptr && entry->source_gone) {
-    unlink(binding);
-    announce(AhEvent::Kind::kGone, binding, binding.cause);
-  }
   const std::int64_t now = now_ns();
   if (!binding.trouble) {
     ++unwell_;

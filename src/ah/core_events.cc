@@ -126,8 +126,18 @@ void Core::queue_revalidate() {
   pool_.submit(Lane::kUrgent, [this] { revalidate(); });
 }
 
+// Run by the pool. Nobody else may have told that the table is another.
+void Core::look_at_table() {
+  bool changed = false;
+  static_cast<void>(read_own(changed));
+  if (!changed) return;
+  const Lock lock(mutex_);
+  ++epoch_.any;
+  queue_revalidate();
+}
+
 // An old table that is published after a newer one would stay: so one at a time, each read inside.
-Result<GidEntries> Core::read_own() {
+Result<GidEntries> Core::read_own(bool& changed) {
   constexpr std::int64_t kAgain_ns = 250'000'000;
   const std::lock_guard reading(own_mutex_);
   Result<GidEntries> table = gids_.entries();
@@ -144,6 +154,7 @@ Result<GidEntries> Core::read_own() {
   if (!table) {
     poke_keeper();
   } else if (*table != own_kept_) {
+    changed = own_kept_ == nullptr || **table != *own_kept_;
     own_.store(table->get(), std::memory_order_release);
     const GidEntries old = std::exchange(own_kept_, *table);
     grace();  // a sender may be reading the old one
@@ -161,7 +172,8 @@ void Core::revalidate() {
     before = std::exchange(revalidate_before_, 0);
     cause = revalidate_cause_;
   }
-  const Result<GidEntries> table = read_own();
+  bool changed = false;
+  const Result<GidEntries> table = read_own(changed);
   const Lock lock(mutex_);
   if (closed_ || device_gone_) return;
   for (Entry* entry : by_slot_) {
@@ -176,8 +188,9 @@ void Core::revalidate() {
       in_place = in_place || there == source;
     }
     if (!table) present = true;  // nothing is known: try to make it anew, and keep it until then
-    entry->source_gone = !present;
-    if (!in_place) {
+    if (!present) {
+      let_go(*entry, AhCause::kGid);
+    } else if (!in_place) {
       refresh(*entry, AhCause::kGid);
     } else if (before != 0 && is_earlier(entry->begun_all, before)) {
       refresh(*entry, cause);
@@ -213,6 +226,15 @@ void Core::refresh(Entry& entry, AhCause cause) {
   for (Binding* binding = entry.first_binding; binding != nullptr; binding = binding->next_sharing) {
     if (news) announce(AhEvent::Kind::kStale, *binding, cause);
     start_attempt(*binding, Lane::kReplace, cause);
+  }
+}
+
+void Core::let_go(Entry& entry, AhCause cause) {
+  refresh(entry, cause);
+  if (closed_ || device_gone_) return;
+  while (Binding* const binding = entry.first_binding) {
+    unlink(*binding);
+    announce(AhEvent::Kind::kGone, *binding, cause);
   }
 }
 

@@ -69,16 +69,17 @@ std::int64_t Core::tick() {
       gids_.invalidate();
       queue_revalidate();
     }
+    if (now >= next_look_ns_) queue_look(now);
     if (now >= next_own_ns_) {
       next_own_ns_ = kNever;
-      pool_.submit(Lane::kUrgent, [this] { static_cast<void>(read_own()); });
+      pool_.submit(Lane::kUrgent, [this] { look_at_table(); });
     }
   }
   sweep();
   const Lock lock(mutex_);
   if (!retired_.empty()) return 0;
   const std::int64_t next =
-      std::min({next_aged_scan_ns_, next_retry_ns_, next_due_ns_, next_revalidate_ns_, next_own_ns_});
+      std::min({next_aged_scan_ns_, next_retry_ns_, next_due_ns_, next_revalidate_ns_, next_look_ns_, next_own_ns_});
   return next == kNever ? kNever : std::max(next - now_ns(), kShortest_ns);
 }
 

@@ -3,12 +3,15 @@
 //   neighbour  those that leave by this next hop, where the device was told another MAC address. The kernel repeats
 //              what is known whenever it verifies it: such a notice touches nothing.
 //   route      those whose destination lies in the prefix: resolved anew, made anew where the choice differs
-//   address    those of its family that leave by the interface, likewise
+//   address    those of its family that leave by the interface, likewise; where it is removed, those that it is the
+//              source of are no longer found from that moment on, and others take their place
 //   link       those that leave by the interface, likewise; all of them where its own MAC address has changed
 //   lost       all, likewise, with a look at each next hop
 //
-// Addresses and links of other interfaces than the port's come and go with every container of the host, and concern
-// nobody here: a GID on an interface that had none is told by IBV_EVENT_GID_CHANGE.
+// Addresses and links of other interfaces than the port's come and go with every container of the host, and touch
+// nothing here. But the device may have a GID of one of them now, as of a VLAN that was made on its port, and the event
+// in which it says so may be lost: its table is read in the background, once for many such notices, and only a table
+// that has changed puts anything in doubt.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -31,6 +34,8 @@ namespace {
 // The device learns of addresses from the same kernel, maybe later than this host does, and the event in which it says
 // so may be lost: its table is looked at once more.
 constexpr std::int64_t kDeviceFollows_ns = 200'000'000;
+// Between two looks at the table because of other interfaces than the port's, however many come and go.
+constexpr std::int64_t kBetweenLooks_ns = 1'000'000'000;
 
 // Nothing where there is no such interface in this network namespace.
 std::optional<MacAddress> own_mac(std::uint32_t netdev) {
@@ -62,7 +67,7 @@ void Core::on_network_change(const NetworkChange& change) {
   const Lock lock(mutex_);
   if (closed_ || device_gone_) return;
   if (change.kind == Kind::kLink && change.removed) link_macs_.erase(change.netdev);
-  if (table_concerned && !is_of_port(change.netdev)) return;
+  if (table_concerned && !is_of_port(change.netdev)) return look_later();
   if (table_concerned) gids_.invalidate();
   // What is being resolved or made is looked at again afterwards. A neighbour is noted in the entry itself: making an
   // address is what neighbours are asked for.
@@ -139,12 +144,28 @@ void Core::on_route(const NetworkChange& change) {
 }
 
 void Core::on_address(const NetworkChange& change) {
+  std::erase_if(removed_, [&](const Removed& one) {
+    return one.address == change.address && (change.netdev == 0 || one.netdev == change.netdev);
+  });
+  if (change.removed && change.address) {
+    removed_.push_back({*change.address, change.netdev, now_ns() + kDeviceFollows_ns});
+  }
   queue_revalidate();
   revalidate_later();
   for (Entry* entry : by_slot_) {
     if (entry == nullptr || entry->state != EntryState::kReady || !may_leave_by(*entry, change.netdev)) continue;
-    if (!change.address || is_same_family(*change.address, entry->path->source.gid)) recheck(*entry, AhCause::kAddress);
+    if (is_among(removed_, entry->path->source)) {
+      let_go(*entry, AhCause::kAddress);
+    } else if (!change.address || is_same_family(*change.address, entry->path->source.gid)) {
+      recheck(*entry, AhCause::kAddress);
+    }
   }
+}
+
+bool Core::is_among(const std::vector<Removed>& removed, const GidEntry& source) {
+  return std::any_of(removed.begin(), removed.end(), [&](const Removed& one) {
+    return one.address == source.gid && (one.netdev == 0 || source.netdev == 0 || one.netdev == source.netdev);
+  });
 }
 
 // Where the device tells no interface, or has no GID now, any may be.
@@ -188,6 +209,21 @@ void Core::on_link(const NetworkChange& change) {
 void Core::revalidate_later() {
   next_revalidate_ns_ = now_ns() + kDeviceFollows_ns;
   poke_keeper();
+}
+
+void Core::look_later() {
+  other_heard_ns_ = now_ns();
+  if (next_look_ns_ != kNever) return;
+  next_look_ns_ = other_heard_ns_ + kDeviceFollows_ns;
+  poke_keeper();
+}
+
+// Requires: mutex_. What was heard last may reach the device after this look: there is another.
+void Core::queue_look(std::int64_t now) {
+  const bool settled = other_heard_ns_ + kDeviceFollows_ns <= now;
+  next_look_ns_ = settled ? kNever : now + kBetweenLooks_ns;
+  gids_.invalidate();
+  pool_.submit(Lane::kUrgent, [this] { look_at_table(); });
 }
 
 // Where neighbours cannot be asked, nothing tells what is still right.

@@ -1,4 +1,6 @@
+#include <cctype>
 #include <cerrno>
+#include <cstring>
 #include <latch>
 
 #include <fake_verbs/ah_world.h>
@@ -77,6 +79,7 @@ TEST_F(Events, AllGidsVanishAndComeBack) {
   set_gids("fake0", 1, {});
   directory.on_async_event(event_of(IBV_EVENT_GID_CHANGE));
   ASSERT_TRUE(eventually([&] { return sender.next(handle) == nullptr; }));
+  ASSERT_TRUE(eventually([&] { return directory.stats().negative == 1; }));  // no other source was found either
   const Result<AhLease> none = handle.lease();
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, ErrorCode::kUnavailable);
@@ -94,8 +97,34 @@ TEST_F(Events, ASourceThatIsGoneIsReplacedByAnother) {
   const AhHandle handle = *directory.acquire(to(2), soon());
   set_gids("fake0", 1, {{ipv4(9), IBV_GID_TYPE_ROCE_V2, kNetdev}});
   directory.on_async_event(event_of(IBV_EVENT_GID_CHANGE));
-  ASSERT_TRUE(eventually([&] { return directory.stats().replaced == 1; }));
-  EXPECT_EQ(directory.effective(handle)->source.gid, ipv4(9));
+  ASSERT_TRUE(eventually([&] {
+    const Result<EffectiveAddress> effective = directory.effective(handle);
+    return effective && effective->source.gid == ipv4(9);
+  }));
+  EXPECT_EQ(directory.stats().stale_gid, 1U);
+}
+
+TEST_F(Events, ASourceThatIsGoneServesNobodyWhileOthersAreMade) {
+  AhDirectoryOptions one_thread = fed(options());
+  one_thread.creators = 1;
+  AhDirectory directory = make_directory(one_thread);
+  AhSender sender = std::move(*directory.make_sender());
+  std::vector<AhHandle> handles;
+  for (std::uint32_t peer = 2; peer < 52; ++peer) handles.push_back(*directory.acquire(to(peer), soon()));
+  std::latch begun(1);
+  std::latch go(1);
+  set_create_hook([&](const ibv_ah_attr&) {
+    if (attempts() == 51) begun.count_down();
+    go.wait();
+    return 0;
+  });
+  set_gids("fake0", 1, {{ipv4(9), IBV_GID_TYPE_ROCE_V2, kNetdev}});
+  directory.on_async_event(event_of(IBV_EVENT_GID_CHANGE));
+  begun.wait();
+  for (const AhHandle& handle : handles) EXPECT_EQ(sender.next(handle), nullptr);
+  go.count_down();
+  for (const AhHandle& handle : handles) EXPECT_TRUE(eventually([&] { return sender.next(handle) != nullptr; }));
+  sender.drained();
 }
 
 TEST_F(Events, OfAnotherPortAreIgnored) {
@@ -162,6 +191,40 @@ TEST_F(Events, AFailedReplacementIsTriedAgainUnasked) {
   set_create_hook({});
   ASSERT_TRUE(eventually([&] { return directory.stats().replaced == 1; }));
   EXPECT_NE(handle.lease()->get(), before);
+}
+
+TEST_F(Events, AFailedReplacementHasItsTurnWithinAStreamOfCreations) {
+  AhDirectoryOptions eager = fed(options());
+  eager.first_back_off = eager.max_back_off = std::chrono::nanoseconds(1);
+  eager.creators = 1;
+  AhDirectory directory = make_directory(eager);
+  const AhHandle handle = *directory.acquire(to(2), soon());
+  std::latch begun(1);
+  std::latch go(1);
+  std::atomic<int> created{0};
+  std::atomic<int> when_restored{0};
+  set_create_hook([&](const ibv_ah_attr& attributes) {
+    if (std::memcmp(attributes.grh.dgid.raw, ipv4(2).bytes.data(), sizeof attributes.grh.dgid.raw) == 0) {
+      if (created == 0) return ETIMEDOUT;
+      if (when_restored == 0) when_restored = created.load();
+    } else if (created++ == 0) {
+      begun.count_down();
+      go.wait();
+    }
+    return 0;
+  });
+  directory.on_async_event(event_of(IBV_EVENT_PORT_ACTIVE));
+  ASSERT_TRUE(eventually([&] { return directory.stats().failed >= 1; }));
+  constexpr std::uint32_t kStream = 1000;
+  std::vector<AhTicket> stream;
+  for (std::uint32_t peer = 0; peer < kStream; ++peer) stream.push_back(directory.acquire_async(to(1000 + peer)));
+  begun.wait();
+  ASSERT_TRUE(eventually([&] { return directory.stats().refreshing == 1; }));
+  go.count_down();
+  for (const AhTicket& ticket : stream) ASSERT_TRUE(ticket.wait(soon()));
+  ASSERT_TRUE(eventually([&] { return directory.stats().replaced == 1; }));
+  EXPECT_GE(when_restored, 1);
+  EXPECT_LE(when_restored, 20);
 }
 
 TEST_F(Events, AnEventDuringACreationIsNotLost) {
@@ -247,18 +310,68 @@ TEST_F(Events, DestinationsThatShareAnAddressShareItsReplacement) {
   EXPECT_EQ(creations(), 2U);
 }
 
-TEST_F(Events, LidChangeMakesInfiniBandAddressesAnew) {
-  Port port;
-  port.link_layer = IBV_LINK_LAYER_INFINIBAND;
-  port.lid = 9;
-  set_port("fake0", 1, port);
-  AhDirectory directory = make_directory(fed(options()));
-  Destination destination;
-  destination.lid = 12;
+struct EventOfPort {
+  ibv_event_type type;
+  std::uint8_t link_layer;
+  std::uint64_t AhStats::*stale;  // where it is counted that all are made anew; null: the table is read, and says that
+                                  // each source is where it was
+};
+
+class EachEvent : public AhWorld, public ::testing::WithParamInterface<EventOfPort> {};
+
+TEST_P(EachEvent, MakesAnewWhatItConcernsAndNothingElse) {
+  const EventOfPort& told = GetParam();
+  Destination destination = to(2);
+  if (told.link_layer == IBV_LINK_LAYER_INFINIBAND) {
+    Port port;
+    port.link_layer = told.link_layer;
+    port.lid = 9;
+    set_port("fake0", 1, port);
+    destination = {};
+    destination.lid = 12;
+  }
+  AhDirectoryOptions one_thread = fed(options());
+  one_thread.creators = 1;
+  AhDirectory directory = make_directory(one_thread);
   const AhHandle handle = *directory.acquire(destination, soon());
-  directory.on_async_event(event_of(IBV_EVENT_LID_CHANGE));
-  EXPECT_TRUE(eventually([&] { return directory.stats().replaced == 1; }));
+  const std::uint64_t reads = table_reads();
+  directory.on_async_event(event_of(told.type));
+  // Behind what the event leads to, since one thread does both.
+  Destination another = destination;
+  another.traffic_class = 8;
+  ASSERT_TRUE(directory.acquire(another, soon()));
+  EXPECT_GT(table_reads(), reads);
+  if (told.stale != nullptr) {
+    EXPECT_TRUE(eventually([&] { return directory.stats().replaced == 1; }));
+    EXPECT_EQ(directory.stats().*told.stale, 1U);
+  }
+  EXPECT_EQ(directory.stats().stale, told.stale != nullptr ? 1U : 0U);
+  EXPECT_EQ(creations(), told.stale != nullptr ? 3U : 2U);
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Events, EachEvent,
+    ::testing::Values(EventOfPort{IBV_EVENT_GID_CHANGE, IBV_LINK_LAYER_ETHERNET, nullptr},
+                      EventOfPort{IBV_EVENT_PORT_ERR, IBV_LINK_LAYER_ETHERNET, nullptr},
+                      EventOfPort{IBV_EVENT_PKEY_CHANGE, IBV_LINK_LAYER_ETHERNET, nullptr},
+                      EventOfPort{IBV_EVENT_LID_CHANGE, IBV_LINK_LAYER_ETHERNET, nullptr},
+                      EventOfPort{IBV_EVENT_SM_CHANGE, IBV_LINK_LAYER_ETHERNET, nullptr},
+                      EventOfPort{IBV_EVENT_CLIENT_REREGISTER, IBV_LINK_LAYER_ETHERNET, nullptr},
+                      EventOfPort{IBV_EVENT_PORT_ACTIVE, IBV_LINK_LAYER_ETHERNET, &AhStats::stale_port},
+                      EventOfPort{IBV_EVENT_GID_CHANGE, IBV_LINK_LAYER_INFINIBAND, nullptr},
+                      EventOfPort{IBV_EVENT_PORT_ERR, IBV_LINK_LAYER_INFINIBAND, nullptr},
+                      EventOfPort{IBV_EVENT_PKEY_CHANGE, IBV_LINK_LAYER_INFINIBAND, nullptr},
+                      EventOfPort{IBV_EVENT_LID_CHANGE, IBV_LINK_LAYER_INFINIBAND, &AhStats::stale_lid},
+                      EventOfPort{IBV_EVENT_SM_CHANGE, IBV_LINK_LAYER_INFINIBAND, &AhStats::stale_subnet_manager},
+                      EventOfPort{IBV_EVENT_CLIENT_REREGISTER, IBV_LINK_LAYER_INFINIBAND, &AhStats::stale_reregister},
+                      EventOfPort{IBV_EVENT_PORT_ACTIVE, IBV_LINK_LAYER_INFINIBAND, &AhStats::stale_port}),
+    [](const auto& test) {
+      const bool infiniband = test.param.link_layer == IBV_LINK_LAYER_INFINIBAND;
+      std::string name = infiniband ? "InfiniBand_" : "Ethernet_";
+      for (const char letter : std::string(ibv_event_type_str(test.param.type)))
+        name += std::isalnum(letter) ? letter : '_';
+      return name;
+    });
 
 TEST_F(Events, ASubscriberForWhomNoThreadCanBeMadeIsRefusedInWords) {
   AhDirectory directory = make_directory(fed(options()));

@@ -25,10 +25,12 @@ std::size_t PeerTable::PlaceHash::operator()(const Place& place) const noexcept 
   return static_cast<std::size_t>(ah::hash_of(ah::key_of(destination, 0), place.qpn));
 }
 
-PeerTable::Place PeerTable::place_of(const Destination& destination, std::uint32_t qpn) {
+PeerTable::Place PeerTable::place_of(const Destination& destination, std::uint32_t qpn) const {
   const bool global = !destination.gid.is_zero();
-  return {
-      .gid = destination.gid, .lid = global ? std::uint16_t{0} : destination.lid, .port = destination.port, .qpn = qpn};
+  return {.gid = destination.gid,
+          .lid = global ? std::uint16_t{0} : destination.lid,
+          .port = destination.port == 0 ? options_.port : destination.port,
+          .qpn = qpn};
 }
 
 PeerStanding PeerTable::standing(const AhPeer& peer) const {

@@ -1,5 +1,7 @@
 #include "verbena/peer.h"
 
+#include <array>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,6 +34,26 @@ TEST(PeerTable, ARestartedPeerWithTheSameQueuePairIsAnotherPeer) {
   EXPECT_EQ(table.standing(peer_at(2, 1)), PeerStanding::kQuarantined);
   EXPECT_EQ(table.size(), 1U);
   EXPECT_EQ(table.quarantined(), 1U);
+}
+
+// reply_to(), events and rows name the port; an application that has one directory may leave it open.
+TEST(PeerTable, APeerIsTheSameWhetherItsPortIsNamedOrLeftToTheDirectory) {
+  for (const std::uint8_t port : std::array<std::uint8_t, 2>{1, 2}) {
+    PeerTable table({.port = port});
+    AhPeer named = peer_at(2, 1);
+    named.destination.port = port;
+    AhPeer named_first = peer_at(3, 1);
+    named_first.destination.port = port;
+    const PeerId id = *table.introduce(peer_at(2, 1), kStart);
+    EXPECT_EQ(table.find(named.destination, named.qpn), id);
+    EXPECT_EQ(*table.introduce(named, kStart), id);
+    const PeerId other = *table.introduce(named_first, kStart);
+    EXPECT_EQ(table.find(peer_at(3, 1).destination, named.qpn), other);
+    AhPeer elsewhere = named;
+    elsewhere.destination.port = 3;
+    EXPECT_EQ(table.standing(elsewhere), PeerStanding::kUnknown);
+    EXPECT_EQ(table.size(), 2U);
+  }
 }
 
 TEST(PeerTable, AnOldIncarnationIsRefused) {

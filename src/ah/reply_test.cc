@@ -3,6 +3,8 @@
 
 #include <fake_verbs/ah_world.h>
 
+#include "verbena/peer.h"
+
 namespace verbena::fake {
 namespace {
 
@@ -49,7 +51,20 @@ TEST_F(Reply, GoesToTheSenderFromTheAddressItSentTo) {
   EXPECT_EQ(reply->traffic_class, 0x68);
   EXPECT_EQ(reply->hop_limit, 64);  // not the three that remained
   EXPECT_EQ(reply->service_level, 0);
+  EXPECT_EQ(reply->port, 1);
   EXPECT_TRUE(directory.acquire(*reply, soon()));
+}
+
+TEST_F(Reply, TellsAPeerThatWasIntroducedWithItsPortOrWithoutIt) {
+  AhDirectory directory = make_directory();
+  const Destination reply = *directory.reply_to(received(), from_peer(1));
+  for (const std::uint8_t port : std::array<std::uint8_t, 2>{0, 1}) {
+    PeerTable peers;
+    AhPeer peer{.destination = to(2), .qpn = 0x11, .incarnation = 1};
+    peer.destination.port = port;
+    const PeerId id = *peers.introduce(peer, PeerTable::Instant{});
+    EXPECT_EQ(peers.find(reply, 0x11), id) << "port " << int{port};
+  }
 }
 
 TEST_F(Reply, ManyRepliesAreOneCreation) {

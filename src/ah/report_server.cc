@@ -62,10 +62,6 @@ bool may_ask(int client) {
   return peer.uid == 0 || peer.uid == ::geteuid();
 }
 
-bool send_all(int client, const char* bytes, std::size_t size) {
-  return ::send(client, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(size);
-}
-
 std::mutex& current_mutex() {
   static auto& mutex = *new std::mutex;
   return mutex;
@@ -212,9 +208,6 @@ bool ReportServer::answer(const Descriptor& client) {
   switch (request) {
     case host::kAskPage:
       return send_page(client);
-    case host::kAskRefresh:
-      refresh();
-      return send_all(client.get(), &request, 1);
     case host::kAskDump:
       return send_dump(client);
     default:

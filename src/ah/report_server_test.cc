@@ -125,9 +125,8 @@ TEST_F(ReportServerTest, ShowsCountsInMemoryThatOthersCanOnlyRead) {
   EXPECT_EQ(static_cast<std::uint32_t>(::getpid()), read(page).pid);
 
   hits = 9;
-  ask(socket, host::kAskRefresh);
-  char answer = 0;
-  ASSERT_EQ(1, ::recv(socket.get(), &answer, 1, 0));
+  ask(socket, host::kAskPage);
+  ASSERT_TRUE(take_page(socket));
   EXPECT_EQ(9U, value(read(page), 0, "hits"));
 
   EXPECT_EQ(MAP_FAILED, ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, page.get(), 0));
@@ -165,9 +164,8 @@ TEST_F(ReportServerTest, ADirectoryThatIsGoneShowsSoAndMakesRoom) {
   EXPECT_EQ(0U, value(read(page), 0, "live"));
   EXPECT_EQ(6U, value(read(page), 0, "created"));
   const auto last = server_->add(source("last"));
-  ask(socket, host::kAskRefresh);
-  char answer = 0;
-  ASSERT_EQ(1, ::recv(socket.get(), &answer, 1, 0));
+  ask(socket, host::kAskPage);
+  ASSERT_TRUE(take_page(socket));
   EXPECT_EQ("last", read(page).blocks.at(0).name);
   EXPECT_EQ(5U, value(read(page), 0, "live"));
   server_->remove(last);

@@ -31,23 +31,26 @@ struct alignas(64) SendQueue {
   SendQueue(const LookupTable& look_up, std::size_t slots, std::uint8_t own_port, bool light_fence,
             const CallSite& made_at = {})
       : table(look_up),
+        stamps(new std::atomic<std::uint64_t>[slots]()),
         port(own_port),
         light(light_fence),
-        stamps(new std::atomic<std::uint64_t>[slots]()),
         place(made_at) {}
 
   // Owner. No other order is needed than in the section's own comments: these lines are private to one writer.
   std::atomic<std::uint64_t> activity{0};
   std::atomic<std::uint64_t> position{0};   // work requests that took an address
   std::atomic<std::uint64_t> completed{0};  // release by the owner; partner: the acquire load in names()
-  std::atomic<std::uint64_t> retracted{0};
-  std::atomic<std::uint64_t> misses{0};
-  std::atomic<std::uint64_t> misused{0};
 
   const LookupTable& table;
+  const std::unique_ptr<std::atomic<std::uint64_t>[]> stamps;
   const std::uint8_t port;
   std::atomic<bool> light;  // membarrier is there; falls once, where the kernel takes it away
-  const std::unique_ptr<std::atomic<std::uint64_t>[]> stamps;
+  // The line ends here: a hit touches this one, and none of what follows.
+
+  // Owner.
+  alignas(64) std::atomic<std::uint64_t> retracted{0};
+  std::atomic<std::uint64_t> misses{0};
+  std::atomic<std::uint64_t> misused{0};
   const CallSite place;  // that made it
 
   ibv_ah* next(const DestinationKey& key) noexcept {

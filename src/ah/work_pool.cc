@@ -8,6 +8,17 @@
 
 namespace verbena::ah {
 
+namespace {
+
+// What failed before has its turn after so many of the others.
+constexpr unsigned kMostPassedOver = 8;
+
+bool is_slow(Lane lane) {
+  return lane == Lane::kReplace || lane == Lane::kRestore || lane == Lane::kLater;
+}
+
+}  // namespace
+
 WorkPool::WorkPool(unsigned threads) : later_limit_(std::max(1U, threads / 2)) {
   try {
     for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
@@ -74,16 +85,31 @@ void WorkPool::take_due() {
 }
 
 // The slow lanes get the next free thread while none is at work for them, and where there is but one thread, every
-// second turn.
+// second turn; what failed before, when it was passed over often enough.
 std::optional<Lane> WorkPool::next_lane() const {
   if (!line(Lane::kUrgent).empty()) return Lane::kUrgent;
-  const Lane slow = line(Lane::kReplace).empty() ? Lane::kLater : Lane::kReplace;
-  const bool slow_may = !line(slow).empty() && running_later_ < later_limit_;
-  if (line(Lane::kFirst).empty()) return slow_may ? std::optional(slow) : std::nullopt;
-  return slow == Lane::kReplace && slow_may && running_later_ == 0 && !slow_had_turn_ ? slow : Lane::kFirst;
+  const bool slow_may = running_later_ < later_limit_;
+  const std::optional<Lane> failed = slow_may ? next_of_failed() : std::nullopt;
+  if (failed && passed_over_ >= kMostPassedOver) return failed;
+  const bool replace_may = slow_may && !line(Lane::kReplace).empty();
+  if (line(Lane::kFirst).empty()) return replace_may ? std::optional(Lane::kReplace) : failed;
+  return replace_may && running_later_ == 0 && !slow_had_turn_ ? Lane::kReplace : Lane::kFirst;
+}
+
+std::optional<Lane> WorkPool::next_of_failed() const {
+  const bool restore = !line(Lane::kRestore).empty();
+  const bool later = !line(Lane::kLater).empty();
+  if (!restore && !later) return std::nullopt;
+  return later && (!restore || restore_had_turn_) ? Lane::kLater : Lane::kRestore;
 }
 
 WorkPool::Work WorkPool::take(Lane lane) {
+  if (lane == Lane::kRestore || lane == Lane::kLater) {
+    passed_over_ = 0;
+    restore_had_turn_ = lane == Lane::kRestore;
+  } else if (lane != Lane::kUrgent && next_of_failed()) {
+    ++passed_over_;
+  }
   Work work = std::move(line(lane).front());
   line(lane).pop_front();
   if (lane != Lane::kUrgent) slow_had_turn_ = lane != Lane::kFirst;
@@ -108,7 +134,7 @@ void WorkPool::run() {
     }
     if (!lane) continue;
     Work work = take(*lane);
-    const bool later = *lane == Lane::kReplace || *lane == Lane::kLater;
+    const bool later = is_slow(*lane);
     ++running_;
     running_later_ += later ? 1U : 0U;
     if (next_lane() || !delayed_.empty()) work_.notify_one();

@@ -1,9 +1,10 @@
 // A few threads that do what may block: resolve, create, destroy.
 //
-// Four lanes. What finds out which addresses are still right goes before all. What somebody waits for and what replaces
+// Five lanes. What finds out which addresses are still right goes before all. What somebody waits for and what replaces
 // something stale share the threads: neither waits for all of the other, however long its line is. What failed before
-// comes last. The last two never take more than half of the threads: dead peers do not hold up the living. Work may
-// have a due time, before which it holds no thread.
+// comes last, and still in bounded time: one of it after every few of the others, by turns of what had an address and
+// what never had one. The last three never take more than half of the threads: dead peers do not hold up the living.
+// Work may have a due time, before which it holds no thread.
 #pragma once
 
 #include <array>
@@ -22,7 +23,13 @@
 
 namespace verbena::ah {
 
-enum class Lane : std::uint8_t { kUrgent, kFirst, kReplace, kLater };
+enum class Lane : std::uint8_t {
+  kUrgent,
+  kFirst,    // somebody waits for it
+  kReplace,  // instead of what is stale
+  kRestore,  // the same, after a failure
+  kLater,    // never had an address, and failed
+};
 
 // Thread-safety: any thread; join() by one.
 // Ownership:     owns its threads. What is queued when it stops is dropped.
@@ -57,15 +64,18 @@ class WorkPool {
   const std::deque<Work>& line(Lane lane) const { return lines_[static_cast<std::size_t>(lane)]; }
   void take_due();
   std::optional<Lane> next_lane() const;
+  std::optional<Lane> next_of_failed() const;
   Work take(Lane lane);
 
   const unsigned later_limit_;
   std::mutex mutex_;
   std::condition_variable work_;
   std::condition_variable idle_;
-  std::array<std::deque<Work>, 4> lines_;  // by Lane; guarded by mutex_, as all below
+  std::array<std::deque<Work>, 5> lines_;  // by Lane; guarded by mutex_, as all below
   std::multimap<Deadline::Clock::time_point, Delayed> delayed_;
-  bool slow_had_turn_ = false;  // the last of kFirst, kReplace and kLater that was taken was not of kFirst
+  bool slow_had_turn_ = false;     // the last that was taken, but for kUrgent, was not of kFirst
+  bool restore_had_turn_ = false;  // the last of kRestore and kLater that was taken was of kRestore
+  unsigned passed_over_ = 0;       // taken of kFirst and kReplace while something that failed before was waiting
   unsigned running_ = 0;
   unsigned running_later_ = 0;
   bool stopping_ = false;

@@ -47,6 +47,15 @@ TEST(WorkPool, WhatFailedBeforeComesLast) {
   EXPECT_EQ(order_of({{Lane::kLater, 'l'}, {Lane::kFirst, 'a'}, {Lane::kReplace, 'r'}, {Lane::kFirst, 'b'}}), "rabl");
 }
 
+TEST(WorkPool, WhatFailedBeforeHasItsTurnsWithinAStream) {
+  std::vector<std::pair<Lane, char>> queued{{Lane::kLater, 'l'}, {Lane::kLater, 'm'}, {Lane::kRestore, 's'}};
+  for (int i = 0; i < 40; ++i) queued.emplace_back(i % 2 == 0 ? Lane::kFirst : Lane::kReplace, 'x');
+  const std::string order = order_of(queued);
+  EXPECT_EQ(order.find('s'), 8U) << order;
+  EXPECT_EQ(order.find('l'), 17U) << order;
+  EXPECT_EQ(order.find('m'), 26U) << order;
+}
+
 TEST(WorkPool, WhatIsNotDueHoldsNoThread) {
   WorkPool pool(1);
   std::mutex mutex;

@@ -3,21 +3,17 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
-#include <optional>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <poll.h>
-#include <unistd.h>
 
-#include "cli/clock.h"
 #include "cli/directory_report.h"
 #include "cli/directory_source.h"
 #include "cli/exit_code.h"
 #include "cli/json_text.h"
-#include "cli/stop_signal.h"
 #include "cli/subcommands.h"
+#include "cli/watch.h"
 
 namespace verbena::cli {
 namespace {
@@ -56,32 +52,18 @@ int top_once(const AhOptions& options) {
   return kExitOk;
 }
 
-void show_next(const AhOptions& options, const DirectorySurvey& seen, const std::optional<DirectorySurvey>& earlier,
-               Duration interval) {
-  if (options.json) {
-    fmt::print("{}\n", json_line(directories_to_json(seen, Ask::kCounts)));
-  } else {
-    if (::isatty(STDOUT_FILENO) == 1) fmt::print("\x1b[H\x1b[2J");
-    fmt::print("{}\n", earlier ? render_directories(seen, *earlier, interval) : render_directories(seen));
-  }
-  std::fflush(stdout);
-}
-
 int top(const AhOptions& options) {
   if (options.once) return top_once(options);
-  catch_stop_signals();
-  std::optional<DirectorySurvey> earlier;
-  Instant earlier_time;
-  while (!stop_requested() && std::ferror(stdout) == 0) {
-    const Instant time = now();
-    auto seen = survey_directories(Ask::kCounts, options.pid, kPatience);
-    if (!seen) return fail(kName, seen.error());
-    show_next(options, *seen, earlier, time - earlier_time);
-    earlier = std::move(*seen);
-    earlier_time = time;
-    if (!stop_requested()) ::poll(nullptr, 0, static_cast<int>(options.interval_s * 1000));
-  }
-  return kExitOk;
+  return run_watch<DirectorySurvey>(
+      {.subcommand = kName,
+       .interval_s = options.interval_s,
+       .on_screen = !options.json,
+       .look = [&options] { return survey_directories(Ask::kCounts, options.pid, kPatience); },
+       .render =
+           [&options](const DirectorySurvey& seen, const auto& earlier) {
+             if (options.json) return json_line(directories_to_json(seen, Ask::kCounts));
+             return earlier ? render_directories(seen, earlier->seen, earlier->ago) : render_directories(seen);
+           }});
 }
 
 int dump(const AhOptions& options) {

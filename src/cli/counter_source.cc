@@ -9,7 +9,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -87,10 +86,7 @@ void add(CounterSurvey& survey, const Question& question, Answer answer) {
 void await_answers(CounterSurvey& survey, const std::vector<Question>& questions, Duration patience) {
   const Instant deadline = now() + patience;
   for (const Question& question : questions) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - now());
-    pollfd readable{question.socket.get(), POLLIN, 0};
-    const int timeout = static_cast<int>(std::max<std::int64_t>(left.count(), 0));
-    if (::poll(&readable, 1, timeout) > 0) {
+    if (wait_readable(question.socket, deadline)) {
       add(survey, question, take_answer(question));
     } else if (!is_gone(question.peer)) {
       add(survey, question, {{}, "it does not answer (stopped, or too busy)"});
@@ -100,12 +96,10 @@ void await_answers(CounterSurvey& survey, const std::vector<Question>& questions
 
 }  // namespace
 
-std::vector<Slot> listed_slots(std::string_view proc_net_unix) {
+std::vector<Slot> listed_slots(std::span<const std::string> proc_net_unix) {
   std::vector<Slot> slots;
-  while (!proc_net_unix.empty()) {
-    const std::size_t end = std::min(proc_net_unix.find('\n'), proc_net_unix.size());
-    if (const auto listing = host::parse_unix_socket_line(proc_net_unix.substr(0, end))) slots.push_back(listing->slot);
-    proc_net_unix.remove_prefix(std::min(end + 1, proc_net_unix.size()));
+  for (const std::string& line : proc_net_unix) {
+    if (const auto listing = host::parse_unix_socket_line(line)) slots.push_back(listing->slot);
   }
   std::sort(slots.begin(), slots.end());
   slots.erase(std::unique(slots.begin(), slots.end()), slots.end());
@@ -133,9 +127,7 @@ CounterSurvey survey_counters(std::span<const Slot> slots, Duration patience) {
 Result<CounterSurvey> survey_counters(Duration patience) {
   const auto lines = listed_sockets();
   if (!lines) return tl::make_unexpected(lines.error());
-  std::string text;
-  for (const std::string& line : *lines) text += line + '\n';
-  return survey_counters(listed_slots(text), patience);
+  return survey_counters(listed_slots(*lines), patience);
 }
 
 }  // namespace verbena::cli

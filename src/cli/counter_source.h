@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/instant.h"
@@ -36,8 +35,8 @@ struct CounterSurvey {
   std::vector<SilentProcess> silent;       // by slot
 };
 
-// The slots in use, in ascending order, from the text of /proc/net/unix.
-std::vector<Slot> listed_slots(std::string_view proc_net_unix);
+// The slots in use, in ascending order, from the lines of /proc/net/unix.
+std::vector<Slot> listed_slots(std::span<const std::string> proc_net_unix);
 
 // Asks every process of this network namespace; waits for all answers together, at most for `patience`.
 // Errors: kUnavailable where /proc/net/unix cannot be read.

@@ -266,19 +266,16 @@ TEST(CounterSource, LeaksNoDescriptor) {
 TEST(ListedSlots, AreFoundAmongOtherSockets) {
   FakeProcess process;
   const std::string name = host::slot_name(process.slot()).substr(1);
-  const std::string text =
-      "Num       RefCount Protocol Flags    Type St Inode Path\n"
-      "0000000000000000: 00000002 00000000 00010000 0005 01 20001 @" +
-      name +
-      "\n"
-      "0000000000000000: 00000002 00000000 00010000 0001 01 20002 /run/dbus/socket\n"
-      "0000000000000000: 00000003 00000000 00000000 0005 03 20003 @" +
-      name +
-      "\n"
-      "garbage\n\n"
-      "0000000000000000: 00000002 00000000 00010000 0005 01 20004 @verbena/1/slot/999";
-  EXPECT_EQ(listed_slots(text), std::vector<Slot>{process.slot()});
-  EXPECT_TRUE(listed_slots("").empty());
+  const std::vector<std::string> lines{
+      "Num       RefCount Protocol Flags    Type St Inode Path",
+      "0000000000000000: 00000002 00000000 00010000 0005 01 20001 @" + name,
+      "0000000000000000: 00000002 00000000 00010000 0001 01 20002 /run/dbus/socket",
+      "0000000000000000: 00000003 00000000 00000000 0005 03 20003 @" + name,
+      "garbage",
+      "",
+      "0000000000000000: 00000002 00000000 00010000 0005 01 20004 @verbena/1/slot/999"};
+  EXPECT_EQ(listed_slots(lines), std::vector<Slot>{process.slot()});
+  EXPECT_TRUE(listed_slots({}).empty());
 }
 
 TEST(CounterSource, FindsProcessesInProcNetUnix) {

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include "cli/clock.h"
@@ -19,12 +17,6 @@ namespace verbena::cli {
 namespace {
 
 constexpr std::size_t kLongestDump = std::size_t{1} << 28;
-
-bool wait_readable(const Descriptor& socket, Instant deadline) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - now());
-  pollfd readable{socket.get(), POLLIN, 0};
-  return ::poll(&readable, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0))) > 0;
-}
 
 bool ask(const Descriptor& socket, char request) {
   return ::send(socket.get(), &request, 1, MSG_NOSIGNAL) == 1;
@@ -63,11 +55,13 @@ Result<std::string> take_dump(const Descriptor& socket, Instant deadline) {
   return failure(ErrorCode::kInvalidArgument, "it sends more entries than a directory can have");
 }
 
-void add(DirectorySurvey& survey, Ask what, const host::ReportName& name, Duration patience) {
+// Of process `only`, where that is not 0.
+void add(DirectorySurvey& survey, Ask what, const host::ReportName& name, std::uint32_t only, Duration patience) {
   const Descriptor socket = connect_to(host::to_socket_name(name));
   if (!socket) return;  // it has just ended
   const auto pid_seen = peer_of(socket).pid;
   const std::uint32_t pid = pid_seen > 0 ? static_cast<std::uint32_t>(pid_seen) : name.pid;
+  if (only != 0 && pid != only) return;
   const auto silent = [&](const Error& error) {
     if (!error.message.empty()) survey.silent.push_back({pid, error.message});
   };
@@ -119,15 +113,11 @@ Result<DirectorySurvey> survey_directories(Ask what, std::uint32_t pid, Duration
   for (const std::string& line : *lines) {
     const auto socket = host::parse_listening_socket(line);
     const auto name = socket ? host::parse_report_name(socket->name) : std::nullopt;
-    if (name) add(survey, what, *name, patience);
+    if (name) add(survey, what, *name, pid, patience);
   }
-  if (pid != 0) {
-    std::erase_if(survey.processes, [pid](const DirectoryProcess& process) { return process.pid != pid; });
-    std::erase_if(survey.silent, [pid](const SilentDirectories& silent) { return silent.pid != pid; });
-    if (survey.processes.empty() && survey.silent.empty()) {
-      return failure(ErrorCode::kNotFound,
-                     fmt::format("process {} shows no address-handle directory in this network namespace", pid));
-    }
+  if (pid != 0 && survey.processes.empty() && survey.silent.empty()) {
+    return failure(ErrorCode::kNotFound,
+                   fmt::format("process {} shows no address-handle directory in this network namespace", pid));
   }
   std::sort(survey.processes.begin(), survey.processes.end(),
             [](const DirectoryProcess& a, const DirectoryProcess& b) { return a.pid < b.pid; });

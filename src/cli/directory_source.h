@@ -36,7 +36,7 @@ struct DirectorySurvey {
 
 enum class Ask { kCounts, kEntries };
 
-// Asks all, or one process (pid != 0), waiting for each at most `patience`.
+// Asks all, or one process (pid != 0) and no other, waiting for each at most `patience`.
 // Errors: kUnavailable where /proc/net/unix cannot be read; kNotFound where `pid` shows no directory.
 Result<DirectorySurvey> survey_directories(Ask what, std::uint32_t pid, Duration patience);
 

@@ -3,22 +3,19 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <poll.h>
-#include <unistd.h>
 
 #include "cli/clock.h"
 #include "cli/counter_source.h"
 #include "cli/drop_report.h"
 #include "cli/exit_code.h"
 #include "cli/json_text.h"
-#include "cli/stop_signal.h"
 #include "cli/subcommands.h"
+#include "cli/watch.h"
 
 namespace verbena::cli {
 namespace {
@@ -72,32 +69,18 @@ int show_once(const DropsOptions& options) {
   return kExitOk;
 }
 
-void show_next(const DropsOptions& options, const CounterSurvey& seen, const std::optional<CounterSurvey>& earlier,
-               Duration interval) {
-  if (options.json) {
-    fmt::print("{}\n", json_line(drops_to_json(seen)));
-  } else {
-    if (::isatty(STDOUT_FILENO) == 1) fmt::print("\x1b[H\x1b[2J");
-    const ReportStyle style{options.all, time_of_day_ns()};
-    fmt::print("{}\n", earlier ? render_drops(seen, style, *earlier, interval) : render_drops(seen, style));
-  }
-  std::fflush(stdout);
-}
-
 int watch(const DropsOptions& options) {
-  catch_stop_signals();
-  std::optional<CounterSurvey> earlier;
-  Instant earlier_time;
-  while (!stop_requested() && std::ferror(stdout) == 0) {
-    const Instant time = now();
-    auto seen = survey(options);
-    if (!seen) return fail(kName, seen.error());
-    show_next(options, *seen, earlier, time - earlier_time);
-    earlier = std::move(*seen);
-    earlier_time = time;
-    if (!stop_requested()) ::poll(nullptr, 0, static_cast<int>(options.interval_s * 1000));
-  }
-  return kExitOk;
+  return run_watch<CounterSurvey>({.subcommand = kName,
+                                   .interval_s = options.interval_s,
+                                   .on_screen = !options.json,
+                                   .look = [&options] { return survey(options); },
+                                   .render =
+                                       [&options](const CounterSurvey& seen, const auto& earlier) {
+                                         if (options.json) return json_line(drops_to_json(seen));
+                                         const ReportStyle style{options.all, time_of_day_ns()};
+                                         return earlier ? render_drops(seen, style, earlier->seen, earlier->ago)
+                                                        : render_drops(seen, style);
+                                       }});
 }
 
 }  // namespace

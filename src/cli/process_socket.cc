@@ -1,17 +1,23 @@
 #include "cli/process_socket.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#include "cli/clock.h"
 
 namespace verbena::cli {
 namespace {
@@ -62,6 +68,12 @@ Descriptor connect_to(std::string_view name) {
   const auto* generic = reinterpret_cast<const sockaddr*>(&address);
   if (::connect(socket.get(), generic, length) != 0) return {};
   return socket;
+}
+
+bool wait_readable(const Descriptor& socket, Instant deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - now());
+  pollfd readable{socket.get(), POLLIN, 0};
+  return ::poll(&readable, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0))) > 0;
 }
 
 ucred peer_of(const Descriptor& socket) {

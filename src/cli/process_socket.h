@@ -9,6 +9,7 @@
 
 #include <sys/socket.h>
 
+#include "base/instant.h"
 #include "cli/descriptor.h"
 #include "host/counter_page.h"
 #include "verbena/result.h"
@@ -20,6 +21,9 @@ Result<std::vector<std::string>> listed_sockets();
 
 // A SOCK_SEQPACKET connection to the socket of that name; empty, with errno, where there is none. Does not block.
 Descriptor connect_to(std::string_view name);
+
+// False where nothing came until then.
+bool wait_readable(const Descriptor& socket, Instant deadline);
 
 // Who listens there.
 ucred peer_of(const Descriptor& socket);

@@ -4,8 +4,8 @@
 //
 // One request a packet, one byte; the answers come in the order of the requests:
 //
-//     'p' page      one packet 'p' with the descriptor of the counter page (counter_page.h), read only
-//     'r' refresh   one packet 'r' when the values of the page are those of now
+//     'p' page      one packet 'p' with the descriptor of the counter page (counter_page.h), read only, when its values
+//                   are those of now
 //     'd' dump      packets of lines, each ended by '\n', words between tabs; the first line names the words; a packet
 //                   of the one byte 0 ends it
 //
@@ -21,7 +21,6 @@
 namespace verbena::host {
 
 inline constexpr char kAskPage = 'p';
-inline constexpr char kAskRefresh = 'r';
 inline constexpr char kAskDump = 'd';
 inline constexpr char kEndOfDump = '\0';
 // The longest packet of a dump.

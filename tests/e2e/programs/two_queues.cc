@@ -17,7 +17,6 @@
 #include <string_view>
 #include <vector>
 
-#include <arpa/inet.h>
 #include <infiniband/verbs.h>
 #include <poll.h>
 
@@ -79,12 +78,7 @@ class Sleeper {
 };
 
 Sleeper::Sleeper(const Options& options) : options_(options), memory_(kStride * 2), pairs_(options.pairs) {
-  int count = 0;
-  ibv_device** devices = ibv_get_device_list(&count);
-  if (devices == nullptr || count == 0) die("no verbs device");
-  context_ = ibv_open_device(devices[0]);
-  ibv_free_device_list(devices);
-  if (context_ == nullptr) die("ibv_open_device");
+  context_ = e2e::open_first_device();
   pd_ = ibv_alloc_pd(context_);
   mr_ = ibv_reg_mr(pd_, memory_.data(), memory_.size(), IBV_ACCESS_LOCAL_WRITE);
   channel_ = ibv_create_comp_channel(context_);
@@ -119,28 +113,13 @@ void Sleeper::make_pair(Pair& pair) {
   init.sq_sig_all = 1;
   pair.qp = ibv_create_qp(pd_, &init);
   if (pair.qp == nullptr) die("ibv_create_qp");
-  ibv_qp_attr attributes{};
-  attributes.qp_state = IBV_QPS_INIT;
-  attributes.port_num = 1;
-  attributes.qkey = e2e::kQkey;
-  errno = ibv_modify_qp(pair.qp, &attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
-  if (errno != 0) die("ibv_modify_qp to INIT");
-  attributes.qp_state = IBV_QPS_RTR;
-  errno = ibv_modify_qp(pair.qp, &attributes, IBV_QP_STATE);
-  if (errno != 0) die("ibv_modify_qp to RTR");
-  attributes.qp_state = IBV_QPS_RTS;
-  errno = ibv_modify_qp(pair.qp, &attributes, IBV_QP_STATE | IBV_QP_SQ_PSN);
-  if (errno != 0) die("ibv_modify_qp to RTS");
+  e2e::to_ready_to_send(pair.qp);
   const auto number = static_cast<std::uint32_t>(&pair - pairs_.data());
   for (std::uint32_t i = 0; i < options_.window * 2; ++i) post_receive(number);
 }
 
 void Sleeper::print_ready() const {
-  ibv_gid gid{};
-  if (ibv_query_gid(context_, 1, options_.gid_index, &gid) != 0) die("ibv_query_gid");
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  inet_ntop(AF_INET6, gid.raw, text.data(), text.size());
-  std::cout << "ready " << text.data();
+  std::cout << "ready " << e2e::gid_text(context_, options_.gid_index);
   for (const Pair& pair : pairs_) std::cout << ' ' << pair.qp->qp_num;
   std::cout << std::endl;
 }
@@ -150,14 +129,8 @@ void Sleeper::meet(const std::string& line) {
   std::string word;
   std::string gid;
   words >> word >> gid;
-  ibv_ah_attr attributes{};
-  if (word != "peer" || inet_pton(AF_INET6, gid.c_str(), attributes.grh.dgid.raw) != 1) die("not a peer: " + line);
-  attributes.is_global = 1;
-  attributes.port_num = 1;
-  attributes.grh.sgid_index = static_cast<std::uint8_t>(options_.gid_index);
-  attributes.grh.hop_limit = 64;
-  ah_ = ibv_create_ah(pd_, &attributes);
-  if (ah_ == nullptr) die("ibv_create_ah");
+  if (word != "peer") die("not a peer: " + line);
+  ah_ = e2e::make_address_handle(pd_, options_.gid_index, gid);
   for (Pair& pair : pairs_) {
     if (!(words >> pair.partner)) die("too few queue pairs: " + line);
   }

@@ -19,9 +19,9 @@ UdEndpoint::UdEndpoint(const EndpointOptions& options)
       stride_(kGrhBytes + options.message_bytes),
       send_offset_(stride_ * options.receives),
       memory_(send_offset_ + options.message_bytes * options.sends) {
-  open_device();
+  context_ = open_first_device();
   make_queue_pair();
-  to_ready_to_send();
+  to_ready_to_send(qp_);
   for (std::uint64_t slot = 0; slot < options_.receives; ++slot) post_receive(slot);
 }
 
@@ -37,13 +37,14 @@ UdEndpoint::~UdEndpoint() {
   if (ibv_close_device(context_) != 0) die("ibv_close_device");
 }
 
-void UdEndpoint::open_device() {
+ibv_context* open_first_device() {
   int count = 0;
   ibv_device** devices = ibv_get_device_list(&count);
   if (devices == nullptr || count == 0) die("no verbs device");
-  context_ = ibv_open_device(devices[0]);
-  if (context_ == nullptr) die("ibv_open_device");
+  ibv_context* context = ibv_open_device(devices[0]);
+  if (context == nullptr) die("ibv_open_device");
   ibv_free_device_list(devices);
+  return context;
 }
 
 void UdEndpoint::make_queue_pair() {
@@ -66,37 +67,37 @@ void UdEndpoint::make_queue_pair() {
   if (qp_ == nullptr) die("ibv_create_qp");
 }
 
-void UdEndpoint::to_ready_to_send() {
+void to_ready_to_send(ibv_qp* qp) {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_INIT;
   attributes.port_num = 1;
   attributes.qkey = kQkey;
-  errno = ibv_modify_qp(qp_, &attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+  errno = ibv_modify_qp(qp, &attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
   if (errno != 0) die("ibv_modify_qp to INIT");
   attributes.qp_state = IBV_QPS_RTR;
-  errno = ibv_modify_qp(qp_, &attributes, IBV_QP_STATE);
+  errno = ibv_modify_qp(qp, &attributes, IBV_QP_STATE);
   if (errno != 0) die("ibv_modify_qp to RTR");
   attributes.qp_state = IBV_QPS_RTS;
-  errno = ibv_modify_qp(qp_, &attributes, IBV_QP_STATE | IBV_QP_SQ_PSN);
+  errno = ibv_modify_qp(qp, &attributes, IBV_QP_STATE | IBV_QP_SQ_PSN);
   if (errno != 0) die("ibv_modify_qp to RTS");
 }
 
-std::string UdEndpoint::gid_text() const {
+std::string gid_text(ibv_context* context, int gid_index) {
   ibv_gid gid{};
-  if (ibv_query_gid(context_, 1, options_.gid_index, &gid) != 0) die("ibv_query_gid");
+  if (ibv_query_gid(context, 1, gid_index, &gid) != 0) die("ibv_query_gid");
   char text[INET6_ADDRSTRLEN] = {};
   inet_ntop(AF_INET6, gid.raw, text, sizeof text);
   return text;
 }
 
-ibv_ah* UdEndpoint::make_address_handle(const std::string& gid) const {
+ibv_ah* make_address_handle(ibv_pd* pd, int gid_index, const std::string& gid) {
   ibv_ah_attr attributes{};
   if (inet_pton(AF_INET6, gid.c_str(), attributes.grh.dgid.raw) != 1) die("not a GID: " + gid);
   attributes.is_global = 1;
   attributes.port_num = 1;
-  attributes.grh.sgid_index = static_cast<std::uint8_t>(options_.gid_index);
+  attributes.grh.sgid_index = static_cast<std::uint8_t>(gid_index);
   attributes.grh.hop_limit = 64;
-  ibv_ah* handle = ibv_create_ah(pd_, &attributes);
+  ibv_ah* handle = ibv_create_ah(pd, &attributes);
   if (handle == nullptr) die("ibv_create_ah to " + gid);
   return handle;
 }

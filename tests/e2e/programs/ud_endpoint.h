@@ -23,6 +23,12 @@ struct EndpointOptions {
   std::size_t message_bytes = 256;
 };
 
+// Of a program that has more than an endpoint.
+ibv_context* open_first_device();
+void to_ready_to_send(ibv_qp* qp);
+std::string gid_text(ibv_context* context, int gid_index);
+ibv_ah* make_address_handle(ibv_pd* pd, int gid_index, const std::string& gid);
+
 class UdEndpoint {
  public:
   explicit UdEndpoint(const EndpointOptions& options);
@@ -35,10 +41,12 @@ class UdEndpoint {
   ibv_cq* cq() const { return cq_; }
   ibv_qp* qp() const { return qp_; }
   std::uint32_t qpn() const { return qp_->qp_num; }
-  std::string gid_text() const;
+  std::string gid_text() const { return e2e::gid_text(context_, options_.gid_index); }
 
   // Requires: destroyed with ibv_destroy_ah() before this.
-  ibv_ah* make_address_handle(const std::string& gid) const;
+  ibv_ah* make_address_handle(const std::string& gid) const {
+    return e2e::make_address_handle(pd_, options_.gid_index, gid);
+  }
 
   std::uint8_t* send_slot(std::uint32_t index) {
     return memory_.data() + send_offset_ + index * options_.message_bytes;
@@ -53,9 +61,7 @@ class UdEndpoint {
   static constexpr std::uint64_t kSendMark = std::uint64_t{1} << 63;
 
  private:
-  void open_device();
   void make_queue_pair();
-  void to_ready_to_send();
 
   EndpointOptions options_;
   std::size_t stride_;
