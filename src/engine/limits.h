@@ -23,6 +23,7 @@ struct Limits {
   std::uint32_t max_mw = 1U << 19;
   std::uint32_t max_pd = 1U << 20;
   std::uint32_t max_ah = 32767;
+  std::uint32_t max_xrcd = 1U << 20;
   std::uint32_t max_srq = 1U << 20;
   std::uint32_t max_srq_wr = 1U << 20;
   std::uint32_t max_srq_sge = 27;

@@ -1,4 +1,4 @@
-// Protection domains and memory regions.
+// Memory regions.
 #include <new>
 
 #include "device/demand_paging.h"
@@ -13,8 +13,6 @@ namespace verbena::verbs {
 namespace {
 
 constexpr const char* kV11 = "IBVERBS_1.1";
-constinit Real<ibv_pd*(ibv_context*)> real_alloc_pd{"ibv_alloc_pd", kV11};
-constinit Real<int(ibv_pd*)> real_dealloc_pd{"ibv_dealloc_pd", kV11};
 constinit Real<ibv_mr*(ibv_pd*, void*, std::size_t, int)> real_reg_mr{"ibv_reg_mr", kV11};
 constinit Real<ibv_mr*(ibv_pd*, void*, std::size_t, std::uint64_t, int)> real_reg_mr_iova{"ibv_reg_mr_iova",
                                                                                           "IBVERBS_1.7"};
@@ -28,16 +26,6 @@ constinit Real<int(ibv_mr*)> real_dereg_mr{"ibv_dereg_mr", kV11};
 constexpr unsigned kChangeTranslation = IBV_REREG_MR_CHANGE_TRANSLATION;
 constexpr unsigned kChangePd = IBV_REREG_MR_CHANGE_PD;
 constexpr unsigned kChangeAccess = IBV_REREG_MR_CHANGE_ACCESS;
-
-ibv_pd* alloc_pd(ibv_context* context) {
-  if (!alive(context)) return null_with(device::Context::refuse_child());
-  auto machine = device::ProtectionDomain::create(*ours(context).machine);
-  if (!machine) return null_with(machine.error());
-  auto* const pd = new VerbsPd;
-  pd->machine = std::move(*machine);
-  pd->base = {.context = context, .handle = pd->machine->handle()};
-  return &pd->base;
-}
 
 // What a region is to become.
 struct Wanted {
@@ -60,6 +48,7 @@ int register_region(VerbsMr& mr, const Wanted& wanted) {
     if (const int error = errno_of(mr.machine->withdraw())) return error;
   }
   mr.machine = std::move(*made);
+  mr.domain = Hold(ours(wanted.pd).holders);
   mr.iova = wanted.iova;
   mr.access = wanted.access;
   mr.base = {.context = wanted.pd->context,
@@ -87,6 +76,7 @@ ibv_mr* make_null_region(ibv_pd* pd) {
   if (!made) return null_with(made.error());
   auto* const mr = new VerbsMr;
   mr->machine = std::move(*made);
+  mr->domain = Hold(ours(pd).holders);
   mr->access = IBV_ACCESS_LOCAL_WRITE;
   mr->base = {.context = pd->context,
               .pd = pd,
@@ -138,20 +128,6 @@ int advise_mr(ibv_pd* pd, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_
     return errno_of(device::prefetch(*ours(pd).machine, to_prefetch(advice),
                                      {reinterpret_cast<const engine::Sge*>(pieces), count}));
   });
-}
-
-VERBENA_EXPORT ibv_pd* ibv_alloc_pd(ibv_context* context) {
-  if (!is_ours(context)) return real_alloc_pd.call_or(nullptr, context);
-  return contained([=] { return alloc_pd(context); });
-}
-
-VERBENA_EXPORT int ibv_dealloc_pd(ibv_pd* pd) {
-  if (!is_ours(pd)) return real_dealloc_pd.call_or(EOPNOTSUPP, pd);
-  if (!alive(pd->context)) return device::Context::refuse_child();
-  if (!names_itself(pd)) return ENOENT;
-  if (ours(pd).machine->in_use()) return EBUSY;
-  delete &ours(pd);
-  return 0;
 }
 
 VERBENA_EXPORT ibv_mr* ibv_reg_mr(ibv_pd* pd, void* address, std::size_t length, int access) {

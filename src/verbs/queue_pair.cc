@@ -108,6 +108,7 @@ VerbsQp* create_qp(ibv_pd* pd, ibv_qp_init_attr& attributes) {
                                            to_init(attributes, *type, reinterpret_cast<std::uint64_t>(qp.get())));
   if (!machine) return null_with(machine.error());
   qp->machine = std::move(*machine);
+  qp->domain = Hold(ours(pd).holders);
   attributes.cap = to_verbs(qp->machine->capabilities());
   fill(*qp, pd, attributes);
   return qp.release();

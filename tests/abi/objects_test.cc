@@ -223,10 +223,6 @@ TEST_F(Objects, WhatIsNotSupportedSaysSo) {
   EXPECT_TRUE(refused(ibv_import_dm(context_.get(), 1)));
   ibv_alloc_dm_attr dm{};
   EXPECT_TRUE(refused(ibv_alloc_dm(context_.get(), &dm)));
-  ibv_td_init_attr td{};
-  EXPECT_TRUE(refused(ibv_alloc_td(context_.get(), &td)));
-  ibv_xrcd_init_attr xrcd{};
-  EXPECT_TRUE(refused(ibv_open_xrcd(context_.get(), &xrcd)));
   auto qp = make_qp();
   ibv_flow_attr flow{};
   EXPECT_TRUE(refused(ibv_create_flow(qp.get(), &flow)));
