@@ -39,6 +39,7 @@ inline constexpr std::array kSettingRows{
     SettingRow{"VERBENA_INJECT", "KEY=VALUE[,...]", "none",
                "Calls that are slow or fail, drawn from the seed: create_ah.delay=1ms..3s, create_ah.fail=ENOMEM with "
                "create_ah.after=100, create_ah.times=10, create_ah.chance=5%; the same for alloc_pd, reg_mr, alloc_mw, "
+               "alloc_dm, "
                "create_cq, "
                "open_xrcd, create_srq and create_qp; events.lose=50%; seed=7."},
     SettingRow{"VERBENA_STRICT", "on|off", "off",

@@ -3,38 +3,40 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 namespace verbena::verbs {
 
+// Who holds an object. The count outlives the object where a program gives it up against the rules.
+//
 // Thread-safety: any thread.
 class Holders {
  public:
-  void add() noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
-  // Release, partner of the acquire in any(): whoever finds none may free the object.
-  void remove() noexcept { count_.fetch_sub(1, std::memory_order_release); }
-  bool any() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
+  // Acquire, partner of the release in ~Hold(): whoever finds none may free the object.
+  bool any() const noexcept { return count_->load(std::memory_order_acquire) != 0; }
 
  private:
-  std::atomic<std::uint32_t> count_{0};
+  friend class Hold;
+  std::shared_ptr<std::atomic<std::uint32_t>> count_ = std::make_shared<std::atomic<std::uint32_t>>(0);
 };
 
-// Thread-safety: as a value. Ownership: the held object outlives it.
+// Thread-safety: as a value.
 class Hold {
  public:
   Hold() = default;
-  explicit Hold(Holders& of) noexcept : of_(&of) { of_->add(); }
-  Hold(Hold&& other) noexcept : of_(std::exchange(other.of_, nullptr)) {}
+  explicit Hold(const Holders& of) noexcept : count_(of.count_) { count_->fetch_add(1, std::memory_order_relaxed); }
+  Hold(Hold&&) noexcept = default;
   Hold& operator=(Hold&& other) noexcept {
-    std::swap(of_, other.of_);
+    std::swap(count_, other.count_);
     return *this;
   }
   ~Hold() {
-    if (of_ != nullptr) of_->remove();
+    if (count_ != nullptr) count_->fetch_sub(1, std::memory_order_release);
   }
 
  private:
-  Holders* of_ = nullptr;
+  std::shared_ptr<std::atomic<std::uint32_t>> count_;
 };
 
 }  // namespace verbena::verbs

@@ -62,7 +62,14 @@ struct VerbsMr {
   std::uint64_t iova = 0;
   unsigned access = 0;
   Hold domain;
-  std::unique_ptr<device::MemoryRegion> machine;
+  Hold memory;  // of the device, where it is of that
+  std::shared_ptr<device::MemoryRegion> machine;
+};
+
+struct VerbsDm {
+  ibv_dm base{};
+  std::shared_ptr<device::DeviceMemory> machine;
+  Holders holders;  // regions
 };
 
 struct VerbsMw {
@@ -138,6 +145,9 @@ inline VerbsXrcd& ours(ibv_xrcd* xrcd) noexcept {
 }
 inline VerbsMr& ours(ibv_mr* mr) noexcept {
   return *reinterpret_cast<VerbsMr*>(mr);
+}
+inline VerbsDm& ours(ibv_dm* dm) noexcept {
+  return *reinterpret_cast<VerbsDm*>(dm);
 }
 inline VerbsMw& ours(ibv_mw* mw) noexcept {
   return *reinterpret_cast<VerbsMw*>(mw);

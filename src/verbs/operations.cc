@@ -1,5 +1,5 @@
 // Which of our calls stands where in a context. What is left null is answered with EOPNOTSUPP by the inline functions
-// of verbs.h: device memory, flow steering, work queues, counters, moderation, rate limits, clocks.
+// of verbs.h: flow steering, work queues, counters, moderation, rate limits, clocks.
 #include "verbs/operations.h"
 
 #include <cerrno>
@@ -23,6 +23,9 @@ void set_operations(verbs_context& extended) noexcept {
 
   extended.query_port = query_port;
   extended.advise_mr = advise_mr;
+  extended.alloc_dm = alloc_dm;
+  extended.free_dm = free_dm;
+  extended.reg_dm_mr = reg_dm_mr;
   extended.alloc_null_mr = alloc_null_mr;
   extended.query_device_ex = query_device_ex;
   extended.create_cq_ex = create_cq_ex;

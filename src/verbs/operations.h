@@ -29,6 +29,12 @@ ibv_mr* alloc_null_mr(ibv_pd* pd) noexcept;
 int advise_mr(ibv_pd* pd, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_sge* pieces,
               std::uint32_t count) noexcept;
 
+ibv_mr* reg_dm_mr(ibv_pd* pd, ibv_dm* dm, std::uint64_t offset, std::size_t length, unsigned access) noexcept;
+
+// device_memory.cc
+ibv_dm* alloc_dm(ibv_context* context, ibv_alloc_dm_attr* attributes) noexcept;
+int free_dm(ibv_dm* dm) noexcept;
+
 // memory_window.cc
 ibv_mw* alloc_window(ibv_pd* pd, ibv_mw_type type) noexcept;
 int dealloc_window(ibv_mw* mw) noexcept;

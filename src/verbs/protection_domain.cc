@@ -7,6 +7,7 @@
 #include "verbs/operations.h"
 #include "verbs/real.h"
 #include "verbs/refusal.h"
+#include "verbs/shared_objects.h"
 
 namespace verbena::verbs {
 namespace {
@@ -15,17 +16,30 @@ constexpr const char* kV11 = "IBVERBS_1.1";
 constinit Real<ibv_pd*(ibv_context*)> real_alloc_pd{"ibv_alloc_pd", kV11};
 constinit Real<int(ibv_pd*)> real_dealloc_pd{"ibv_dealloc_pd", kV11};
 
+constinit Real<ibv_pd*(ibv_context*, std::uint32_t)> real_import_pd{"ibv_import_pd", "IBVERBS_1.10"};
+constinit Real<void(ibv_pd*)> real_unimport_pd{"ibv_unimport_pd", "IBVERBS_1.10"};
+
 constexpr std::uint32_t kKnownParentMask =
     IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+
+ibv_pd* wrap(ibv_context* context, std::shared_ptr<device::ProtectionDomain> machine) {
+  auto pd = std::make_unique<VerbsPd>();
+  pd->machine = std::move(machine);
+  shared_domains().add(*ours(context).machine, pd->machine->handle(), pd->machine);
+  pd->base = {.context = context, .handle = pd->machine->handle()};
+  return &pd.release()->base;
+}
 
 ibv_pd* alloc_pd(ibv_context* context) {
   if (!alive(context)) return null_with(device::Context::refuse_child());
   auto machine = device::ProtectionDomain::create(*ours(context).machine);
-  if (!machine) return null_with(machine.error());
-  auto* const pd = new VerbsPd;
-  pd->machine = std::move(*machine);
-  pd->base = {.context = context, .handle = pd->machine->handle()};
-  return &pd->base;
+  return machine ? wrap(context, std::move(*machine)) : null_with(machine.error());
+}
+
+ibv_pd* import_pd(ibv_context* context, std::uint32_t handle) {
+  if (!alive(context)) return null_with(device::Context::refuse_child());
+  auto machine = shared_domains().find(*ours(context).machine, handle);
+  return machine == nullptr ? null_with(EINVAL) : wrap(context, std::move(machine));
 }
 
 ibv_td* make_thread_domain(ibv_context* context, const ibv_td_init_attr& attributes) {
@@ -95,6 +109,17 @@ ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* a
 VERBENA_EXPORT ibv_pd* ibv_alloc_pd(ibv_context* context) {
   if (!is_ours(context)) return real_alloc_pd.call_or(nullptr, context);
   return contained([=] { return alloc_pd(context); });
+}
+
+// The program deallocates either of the two, once nothing is left in it, and gives up the other by ibv_unimport_pd().
+VERBENA_EXPORT ibv_pd* ibv_import_pd(ibv_context* context, std::uint32_t handle) {
+  if (!is_ours(context)) return real_import_pd.call_or(nullptr, context, handle);
+  return contained([=] { return import_pd(context, handle); });
+}
+
+VERBENA_EXPORT void ibv_unimport_pd(ibv_pd* pd) {
+  if (!is_ours(pd)) return real_unimport_pd.call(pd);
+  delete &ours(pd);
 }
 
 VERBENA_EXPORT int ibv_dealloc_pd(ibv_pd* pd) {
