@@ -174,6 +174,14 @@ MemoryKey Context::next_variant(MemoryKey key) noexcept {
   return MemoryKey((key.value() & ~0xffU) | ((key.value() + step) & 0xff));
 }
 
+bool Context::take_device_memory(std::uint64_t bytes) noexcept {
+  std::uint64_t used = device_memory_.load(std::memory_order_relaxed);
+  do {
+    if (bytes > limits_.max_dm_size - used) return false;
+  } while (!device_memory_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
+  return true;
+}
+
 Status Context::enter(ObjectKind kind) {
   const ObjectRow& row = row_of(kind);
   const Injection::Verdict verdict = runtime_->injection().on_call(kind);

@@ -66,6 +66,10 @@ class Context final : public std::enable_shared_from_this<Context>, public engin
   // Another variant of a key, drawn: what a window of type 1 has after its next binding.
   MemoryKey next_variant(MemoryKey key) noexcept;
 
+  // False where the device has not that much memory left.
+  bool take_device_memory(std::uint64_t bytes) noexcept;
+  void give_device_memory(std::uint64_t bytes) noexcept { device_memory_.fetch_sub(bytes, std::memory_order_relaxed); }
+
   // One object more. kExhausted with ENOMEM that names the limit; what VERBENA_INJECT asks for this call, after the
   // time that it asks for. Requires: no lock is held.
   Status enter(ObjectKind kind);
@@ -92,6 +96,7 @@ class Context final : public std::enable_shared_from_this<Context>, public engin
   engine::KeyStream variants_;                                      // guarded by memory_mutex_
   std::unordered_set<engine::MemoryWindow*> windows_;               // guarded by memory_mutex_
   std::array<std::atomic<std::uint32_t>, kObjectKinds> objects_{};  // relaxed: each only counts
+  std::atomic<std::uint64_t> device_memory_{0};                     // bytes in use; relaxed: it only counts
   std::atomic<std::uint32_t> handles_{1};
   std::mutex mutex_;
   bool closed_ = false;                  // guarded by mutex_

@@ -25,7 +25,7 @@ constexpr std::array kRows{
     LimitRow{"max_mr", &Limits::max_mr},           LimitRow{"max_mw", &Limits::max_mw},
     LimitRow{"max_pd", &Limits::max_pd},           LimitRow{"max_ah", &Limits::max_ah},
     LimitRow{"max_srq", &Limits::max_srq},         LimitRow{"max_srq_wr", &Limits::max_srq_wr},
-    LimitRow{"max_srq_sge", &Limits::max_srq_sge},
+    LimitRow{"max_srq_sge", &Limits::max_srq_sge}, LimitRow{"max_xrcd", &Limits::max_xrcd},
 };
 
 std::string known_names() {

@@ -52,6 +52,32 @@ Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create_null(ProtectionDomain
   return publish(domain, region);
 }
 
+Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create_in(ProtectionDomain& domain,
+                                                              std::shared_ptr<DeviceMemory> memory,
+                                                              std::uint64_t offset, std::uint64_t length,
+                                                              engine::AccessFlags access) {
+  constexpr engine::AccessFlags kPossible = engine::kKnownAccess & ~(engine::kOnDemand | engine::kHugePages);
+  if (!memory->covers(offset, length) || length == 0) {
+    return failure(ErrorCode::kInvalidArgument,
+                   fmt::format("{} bytes from byte {} of device memory that has {}", length, offset, memory->length()),
+                   EINVAL);
+  }
+  if ((access & engine::kZeroBased) == 0 || (access & ~kPossible) != 0) {
+    return failure(ErrorCode::kInvalidArgument,
+                   "a region of device memory needs IBV_ACCESS_ZERO_BASED and is neither on demand nor of huge pages",
+                   EINVAL);
+  }
+  engine::MemoryRegion region;
+  region.domain = &domain.engine();
+  region.address = memory->address() + offset;
+  region.length = length;
+  region.access = access;
+  if (auto checked = engine::check_region(region); !checked) return tl::make_unexpected(checked.error());
+  auto made = publish(domain, region);
+  if (made) (*made)->memory_ = std::move(memory);
+  return made;
+}
+
 Result<std::unique_ptr<MemoryRegion>> MemoryRegion::publish(ProtectionDomain& domain,
                                                             const engine::MemoryRegion& region) {
   Context& context = domain.context();

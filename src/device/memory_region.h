@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "device/device_memory.h"
 #include "device/protection_domain.h"
 #include "engine/memory_region.h"
 
@@ -25,6 +26,10 @@ class MemoryRegion {
   // Reads zeros, throws away what is written, whatever the address; only for this side (no remote right). ENOMEM at
   // the limit.
   static Result<std::unique_ptr<MemoryRegion>> create_null(ProtectionDomain& domain);
+  // Of device memory; requests count from its first byte. EINVAL beyond its end, or without kZeroBased.
+  static Result<std::unique_ptr<MemoryRegion>> create_in(ProtectionDomain& domain, std::shared_ptr<DeviceMemory> memory,
+                                                         std::uint64_t offset, std::uint64_t length,
+                                                         engine::AccessFlags access);
   ~MemoryRegion();
   // Out of the table: no key names it any more, and destruction cannot fail. EBUSY while a memory window is bound to
   // it.
@@ -34,8 +39,11 @@ class MemoryRegion {
 
   Context& context() noexcept { return domain_.context(); }
   std::uint32_t key() const noexcept { return region_.key.value(); }  // lkey and rkey
-  bool is_null() const noexcept { return (region_.access & engine::kNull) != 0; }
+  // Whether it is of the program's memory, so that another piece of that can take its place.
+  bool is_plain() const noexcept { return (region_.access & engine::kNull) == 0 && memory_ == nullptr; }
   std::uint32_t handle() const noexcept { return handle_; }
+  std::uint64_t length() const noexcept { return region_.length; }
+  const ProtectionDomain& domain() const noexcept { return domain_; }
 
  private:
   static Result<std::unique_ptr<MemoryRegion>> publish(ProtectionDomain& domain, const engine::MemoryRegion& region);
@@ -47,6 +55,7 @@ class MemoryRegion {
 
   const std::shared_ptr<Context> context_;
   ProtectionDomain& domain_;
+  std::shared_ptr<DeviceMemory> memory_;  // that it is of; nullptr: the process' own
   engine::MemoryRegion region_;
   bool published_ = false;
   const std::uint32_t handle_;

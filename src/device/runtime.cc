@@ -81,6 +81,7 @@ Status Runtime::start() {
   exchange_ = std::move(*exchange);
   exchange_->set_counter_page(counter_memory_->fd(), counter_memory_->bytes());
   queue_pairs_.add_slot(exchange_->slot());
+  shared_receive_queues_.set_slot(exchange_->slot());
 
   if (!settings_.pcap.empty()) {
     auto tap = transport::Tap::open(settings_.pcap, host_counters_);

@@ -29,6 +29,7 @@
 #include "device/router.h"
 #include "device/routes.h"
 #include "device/settings.h"
+#include "device/srq_table.h"
 #include "device/timers.h"
 #include "engine/multicast_table.h"
 #include "transport/datagram.h"
@@ -64,6 +65,7 @@ class Runtime final : private HelperWork {
 
   // --- queue pairs
   QpTable& queue_pairs() noexcept { return queue_pairs_; }
+  SrqTable& shared_receive_queues() noexcept { return shared_receive_queues_; }
   // As QpTable::reserve, claiming one more slot where all are full.
   Result<Qpn> reserve_qpn();
   Status attach(const Gid& group, QueuePair& queue_pair);
@@ -141,6 +143,7 @@ class Runtime final : private HelperWork {
   std::unique_ptr<transport::Impair> impair_;
   std::unique_ptr<Inbound> inbound_;
   QpTable queue_pairs_;
+  SrqTable shared_receive_queues_;  // of XRC
   PendingSenders pending_;
   Timers timers_;
 

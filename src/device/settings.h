@@ -35,12 +35,13 @@ inline constexpr std::array kSettingRows{
     SettingRow{
         "VERBENA_LIMITS", "KEY=VALUE[,...]", "none",
         "Limits of the devices, lower than they are, to rehearse running into them: max_ah=64, max_qp, max_qp_wr, "
-        "max_cq, max_cqe, max_mr, max_mw, max_pd, max_sge, max_inline, max_srq, max_srq_wr, max_srq_sge."},
+        "max_cq, max_cqe, max_mr, max_mw, max_pd, max_sge, max_inline, max_srq, max_srq_wr, max_srq_sge, max_xrcd."},
     SettingRow{"VERBENA_INJECT", "KEY=VALUE[,...]", "none",
                "Calls that are slow or fail, drawn from the seed: create_ah.delay=1ms..3s, create_ah.fail=ENOMEM with "
                "create_ah.after=100, create_ah.times=10, create_ah.chance=5%; the same for alloc_pd, reg_mr, alloc_mw, "
+               "alloc_dm, "
                "create_cq, "
-               "create_srq and create_qp; events.lose=50%; seed=7."},
+               "open_xrcd, create_srq and create_qp; events.lose=50%; seed=7."},
     SettingRow{"VERBENA_STRICT", "on|off", "off",
                "Whether misuse is looked for that a device need not see: an address handle that is destroyed while a "
                "posted send names it is counted and named in the log."},

@@ -7,12 +7,13 @@
 #include <fmt/format.h>
 
 #include "device/async_event.h"
+#include "device/rcu.h"
 
 namespace verbena::device {
 
 Result<std::unique_ptr<SharedReceiveQueue>> SharedReceiveQueue::create(ProtectionDomain& domain,
-                                                                       const Attributes& wanted,
-                                                                       std::uint64_t element) {
+                                                                       const Attributes& wanted, std::uint64_t element,
+                                                                       const XrcPart& xrc) {
   Context& context = domain.context();
   const auto& limits = context.limits();
   if (wanted.max_wr == 0 || wanted.max_wr > limits.max_srq_wr || wanted.max_sge > limits.max_srq_sge) {
@@ -27,23 +28,44 @@ Result<std::unique_ptr<SharedReceiveQueue>> SharedReceiveQueue::create(Protectio
     return tl::make_unexpected(entered.error());
   }
   try {
-    return std::unique_ptr<SharedReceiveQueue>(new SharedReceiveQueue(domain, wanted, element));
+    std::unique_ptr<SharedReceiveQueue> made(new SharedReceiveQueue(domain, wanted, element, xrc));
+    if (auto published = made->publish(); !published) return tl::make_unexpected(published.error());
+    return made;
   } catch (const std::bad_alloc&) {
     context.leave(ObjectKind::kSharedReceiveQueue);
     return failure(ErrorCode::kExhausted, fmt::format("no memory for {} shared receives", wanted.max_wr), ENOMEM);
   }
 }
 
-SharedReceiveQueue::SharedReceiveQueue(ProtectionDomain& domain, const Attributes& wanted, std::uint64_t element)
+SharedReceiveQueue::SharedReceiveQueue(ProtectionDomain& domain, const Attributes& wanted, std::uint64_t element,
+                                       const XrcPart& xrc)
     : context_(domain.context().shared_from_this()),
       domain_(domain),
       element_(element),
       handle_(context_->next_handle()),
+      xrc_(xrc),
       queue_(wanted.max_wr, wanted.max_sge == 0 ? 1 : wanted.max_sge) {
   domain.engine().enter(engine::Resident::kSharedReceiveQueue);
 }
 
+Status SharedReceiveQueue::publish() {
+  if (!is_xrc()) return {};
+  auto& table = context_->runtime().shared_receive_queues();
+  auto number = table.reserve();
+  if (!number) return tl::make_unexpected(number.error());
+  number_ = *number;
+  table.publish(number_, *this);
+  published_ = true;
+  return {};
+}
+
 SharedReceiveQueue::~SharedReceiveQueue() {
+  if (published_ && context_->alive()) {
+    auto& table = context_->runtime().shared_receive_queues();
+    table.unpublish(number_);
+    wait_for_readers();  // packets on their way into it
+    table.release(number_);
+  }
   domain_.engine().leave(engine::Resident::kSharedReceiveQueue);
   context_->leave(ObjectKind::kSharedReceiveQueue);
   if (context_->alive()) purge_events();

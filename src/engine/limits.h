@@ -23,6 +23,7 @@ struct Limits {
   std::uint32_t max_mw = 1U << 19;
   std::uint32_t max_pd = 1U << 20;
   std::uint32_t max_ah = 32767;
+  std::uint32_t max_xrcd = 1U << 20;
   std::uint32_t max_srq = 1U << 20;
   std::uint32_t max_srq_wr = 1U << 20;
   std::uint32_t max_srq_sge = 27;
@@ -31,6 +32,8 @@ struct Limits {
   std::uint32_t max_queue_pairs_per_group = 56;
   std::uint32_t max_multicast_attachments = 0x70000;
   std::uint32_t gid_table_length = 1024;
+  std::uint32_t max_dm = 1U << 16;
+  std::uint64_t max_dm_size = 16U << 20;  // all of it together
   std::uint64_t max_mr_size = UINT64_MAX;
   std::uint32_t max_message = kMaxMessage;
   std::uint8_t local_ca_ack_delay = 15;

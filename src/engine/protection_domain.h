@@ -11,8 +11,15 @@
 
 namespace verbena::engine {
 
-enum class Resident : std::uint8_t { kMemoryRegion, kMemoryWindow, kQueuePair, kSharedReceiveQueue, kAddressHandle };
-inline constexpr std::size_t kResidentKinds = 5;
+enum class Resident : std::uint8_t {
+  kMemoryRegion,
+  kMemoryWindow,
+  kQueuePair,
+  kSharedReceiveQueue,
+  kAddressHandle,
+  kParentDomain
+};
+inline constexpr std::size_t kResidentKinds = 6;
 
 class ProtectionDomain {
  public:

@@ -30,6 +30,7 @@ ibv_ah* create_ah(ibv_pd* pd, const ibv_ah_attr& attributes) {
   if (!machine) return null_with(machine.error());
   auto* const ah = new VerbsAh;
   ah->machine = std::move(*machine);
+  ah->domain = Hold(ours(pd).holders);
   ah->base = {.context = pd->context, .pd = pd, .handle = ah->machine->handle()};
   return &ah->base;
 }

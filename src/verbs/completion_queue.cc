@@ -20,6 +20,7 @@ constinit Real<int(ibv_cq*, int)> real_resize_cq{"ibv_resize_cq", kV11};
 constinit Real<int(ibv_cq*)> real_destroy_cq{"ibv_destroy_cq", kV11};
 
 constexpr std::uint64_t kKnownWcFlags = IBV_WC_STANDARD_FLAGS;
+constexpr std::uint32_t kKnownInitMask = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
 constexpr std::uint32_t kKnownCreateFlags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
 
 ibv_comp_channel* create_channel(ibv_context* context) {
@@ -55,6 +56,7 @@ struct CqWanted {
   ibv_comp_channel* channel;
   std::int64_t vector;
   bool single_threaded;
+  ibv_pd* parent_domain;
 };
 
 void fill(VerbsCq& cq, ibv_context* context, const CqWanted& wanted) noexcept {
@@ -79,6 +81,8 @@ VerbsCq* create_cq(ibv_context* context, const CqWanted& wanted) {
       return null_with(EINVAL);
     }
   }
+  ibv_pd* const parent = wanted.parent_domain;
+  if (parent != nullptr && (parent->context != context || !ours(parent).is_parent)) return null_with(EINVAL);
   auto cq = std::make_unique<VerbsCq>();
   auto machine =
       device::CompletionQueue::create(*ours(context).machine, static_cast<std::uint32_t>(wanted.entries),
@@ -86,6 +90,7 @@ VerbsCq* create_cq(ibv_context* context, const CqWanted& wanted) {
                                       reinterpret_cast<std::uint64_t>(cq.get()));
   if (!machine) return null_with(machine.error());
   cq->machine = std::move(*machine);
+  if (parent != nullptr) cq->domain = Hold(ours(parent).holders);
   fill(*cq, context, wanted);
   change_users(wanted.channel, 1);
   return cq.release();
@@ -95,7 +100,7 @@ int destroy_cq(ibv_cq* cq) noexcept {
   if (!alive(cq->context)) return device::Context::refuse_child();
   if (!names_itself(cq)) return ENOENT;
   VerbsCq& mine = ours(cq);
-  if (mine.machine->in_use()) return EBUSY;
+  if (mine.machine->in_use() || mine.holders.any()) return EBUSY;
   mine.machine.reset();
   wait_for_acknowledgements(cq->mutex, cq->cond, cq->comp_events_completed, mine.completion_events);
   wait_for_acknowledgements(cq->mutex, cq->cond, cq->async_events_completed, mine.async_events);
@@ -118,15 +123,16 @@ int resize_cq(ibv_cq* cq, int entries) {
 
 ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attributes) noexcept {
   const bool has_flags = (attributes->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0;
-  if ((attributes->wc_flags & ~kKnownWcFlags) != 0 ||
-      (attributes->comp_mask & ~static_cast<std::uint32_t>(IBV_CQ_INIT_ATTR_MASK_FLAGS)) != 0 ||
+  if ((attributes->wc_flags & ~kKnownWcFlags) != 0 || (attributes->comp_mask & ~kKnownInitMask) != 0 ||
       (has_flags && (attributes->flags & ~kKnownCreateFlags) != 0)) {
     return null_with(EOPNOTSUPP);
   }
   const bool single = has_flags && (attributes->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0;
   return contained([&]() -> ibv_cq_ex* {
-    VerbsCq* const cq = create_cq(
-        context, {attributes->cqe, attributes->cq_context, attributes->channel, attributes->comp_vector, single});
+    const bool has_domain = (attributes->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0;
+    VerbsCq* const cq =
+        create_cq(context, {attributes->cqe, attributes->cq_context, attributes->channel, attributes->comp_vector,
+                            single, has_domain ? attributes->parent_domain : nullptr});
     return cq == nullptr ? nullptr : &cq->base;
   });
 }
@@ -144,7 +150,7 @@ VERBENA_EXPORT ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* cq
                                      int vector) {
   if (!is_ours(context)) return real_create_cq.call_or(nullptr, context, entries, cq_context, channel, vector);
   return contained([=]() -> ibv_cq* {
-    VerbsCq* const cq = create_cq(context, {entries, cq_context, channel, vector, false});
+    VerbsCq* const cq = create_cq(context, {entries, cq_context, channel, vector, false, nullptr});
     return cq == nullptr ? nullptr : cq->plain();
   });
 }

@@ -1,4 +1,4 @@
-// Opening and closing a device, and the exports that hand one process' objects to another, which ours are not made for.
+// Opening, importing and closing a device.
 #include "verbs/context.h"
 
 #include <algorithm>
@@ -8,7 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "verbs/devices.h"
@@ -22,12 +24,6 @@ namespace {
 constinit Real<ibv_context*(ibv_device*)> real_open_device{"ibv_open_device", "IBVERBS_1.1"};
 constinit Real<int(ibv_context*)> real_close_device{"ibv_close_device", "IBVERBS_1.1"};
 constinit Real<ibv_context*(int)> real_import_device{"ibv_import_device", "IBVERBS_1.10"};
-constinit Real<ibv_pd*(ibv_context*, std::uint32_t)> real_import_pd{"ibv_import_pd", "IBVERBS_1.10"};
-constinit Real<void(ibv_pd*)> real_unimport_pd{"ibv_unimport_pd", "IBVERBS_1.10"};
-constinit Real<ibv_mr*(ibv_pd*, std::uint32_t)> real_import_mr{"ibv_import_mr", "IBVERBS_1.10"};
-constinit Real<void(ibv_mr*)> real_unimport_mr{"ibv_unimport_mr", "IBVERBS_1.10"};
-constinit Real<ibv_dm*(ibv_context*, std::uint32_t)> real_import_dm{"ibv_import_dm", "IBVERBS_1.13"};
-constinit Real<void(ibv_dm*)> real_unimport_dm{"ibv_unimport_dm", "IBVERBS_1.13"};
 
 constexpr const char* kCommandName = "verbena-rnic";
 
@@ -61,31 +57,66 @@ void fill(VerbsContext& context, ibv_device* device, int command_fd) noexcept {
   set_operations(extended);
 }
 
-ibv_context* open_ours(ibv_device* device) {
-  const auto& record = *reinterpret_cast<VerbsDevice*>(device);
-  auto machine = device::Context::open(*record.identity);
-  if (!machine)
-    return null_with(machine.error().system_errno != 0 ? machine.error().system_errno : EINVAL);  // it is told
-  auto context = std::make_unique<VerbsContext>();
-  context->machine = std::move(*machine);
-  // Programs pass this descriptor around, and one that wanted to talk to the kernel through it learns that it cannot.
-  const int command_fd = ::memfd_create(kCommandName, MFD_CLOEXEC);
+ibv_context* enlist(ibv_device* device, std::shared_ptr<device::Context> machine, int command_fd) {
   if (command_fd < 0) {
-    return null_with(device::system_error(record.identity->name() + ": no descriptor for the context"));
+    const std::string& name = machine->device().name();
+    return null_with(device::system_error(name + ": no descriptor for the context"));
   }
+  auto context = std::make_unique<VerbsContext>();
+  context->machine = std::move(machine);
   fill(*context, device, command_fd);
   const std::lock_guard guard(open_contexts().mutex);
   open_contexts().list.push_back(context.get());
   return &context.release()->extended.context;
 }
 
+ibv_context* open_ours(ibv_device* device) {
+  const auto& record = *reinterpret_cast<VerbsDevice*>(device);
+  auto machine = device::Context::open(*record.identity);
+  if (!machine)
+    return null_with(machine.error().system_errno != 0 ? machine.error().system_errno : EINVAL);  // it is told
+  // Programs pass this descriptor around, and one that wanted to talk to the kernel through it learns that it cannot.
+  return enlist(device, std::move(*machine), ::memfd_create(kCommandName, MFD_CLOEXEC));
+}
+
+bool same_file(int one, int other) noexcept {
+  struct stat first {};
+  struct stat second {};
+  return ::fstat(one, &first) == 0 && ::fstat(other, &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino;
+}
+
+ibv_context* import_ours(int command_fd) {
+  ibv_device* device = nullptr;
+  std::shared_ptr<device::Context> machine;
+  {
+    const std::lock_guard guard(open_contexts().mutex);
+    for (const VerbsContext* const context : open_contexts().list) {
+      if (!same_file(context->extended.context.cmd_fd, command_fd)) continue;
+      device = context->extended.context.device;
+      machine = context->machine;
+    }
+  }
+  if (machine == nullptr) {
+    return null_with(
+        Error{ErrorCode::kUnsupported, EOPNOTSUPP,
+              "ibv_import_device: the descriptor is of a device that another process has opened. The device "
+              "lives in the process that opened it; open it here with ibv_open_device()"});
+  }
+  if (!machine->alive()) return null_with(device::Context::refuse_child());
+  return enlist(device, std::move(machine), ::fcntl(command_fd, F_DUPFD_CLOEXEC, 0));
+}
+
 int close_ours(VerbsContext& context) noexcept {
   if (!context.machine->alive()) return device::Context::refuse_child();
+  bool last = true;  // of those that were imported from one another
   {
     const std::lock_guard guard(open_contexts().mutex);
     std::erase(open_contexts().list, &context);
+    last = std::none_of(open_contexts().list.begin(), open_contexts().list.end(),
+                        [&context](const VerbsContext* other) { return other->machine == context.machine; });
   }
-  context.machine->close();
+  if (last) context.machine->close();
   delete &context;
   return 0;
 }
@@ -124,33 +155,10 @@ VERBENA_EXPORT int ibv_close_device(ibv_context* context) {
   return is_ours(context) ? close_ours(ours(context)) : real_close_device.call_or(EOPNOTSUPP, context);
 }
 
+// Another ibv_context of what is open here. Its descriptor is known by the file behind it, however it came.
 VERBENA_EXPORT ibv_context* ibv_import_device(int cmd_fd) {
-  if (is_command_fd(cmd_fd)) return null_with(EOPNOTSUPP);
-  return real_import_device.call_or(nullptr, cmd_fd);
-}
-
-VERBENA_EXPORT ibv_pd* ibv_import_pd(ibv_context* context, std::uint32_t handle) {
-  return is_ours(context) ? null_with(EOPNOTSUPP) : real_import_pd.call_or(nullptr, context, handle);
-}
-
-VERBENA_EXPORT void ibv_unimport_pd(ibv_pd* pd) {
-  if (!is_ours(pd)) real_unimport_pd.call(pd);
-}
-
-VERBENA_EXPORT ibv_mr* ibv_import_mr(ibv_pd* pd, std::uint32_t handle) {
-  return is_ours(pd) ? null_with(EOPNOTSUPP) : real_import_mr.call_or(nullptr, pd, handle);
-}
-
-VERBENA_EXPORT void ibv_unimport_mr(ibv_mr* mr) {
-  if (!is_ours(mr)) real_unimport_mr.call(mr);
-}
-
-VERBENA_EXPORT ibv_dm* ibv_import_dm(ibv_context* context, std::uint32_t handle) {
-  return is_ours(context) ? null_with(EOPNOTSUPP) : real_import_dm.call_or(nullptr, context, handle);
-}
-
-VERBENA_EXPORT void ibv_unimport_dm(ibv_dm* dm) {
-  if (!is_ours(dm)) real_unimport_dm.call(dm);
+  if (!is_command_fd(cmd_fd)) return real_import_device.call_or(nullptr, cmd_fd);
+  return contained([=] { return import_ours(cmd_fd); });
 }
 
 }  // namespace verbena::verbs

@@ -1,4 +1,4 @@
-// Protection domains and memory regions.
+// Memory regions.
 #include <new>
 
 #include "device/demand_paging.h"
@@ -8,13 +8,12 @@
 #include "verbs/operations.h"
 #include "verbs/real.h"
 #include "verbs/refusal.h"
+#include "verbs/shared_objects.h"
 
 namespace verbena::verbs {
 namespace {
 
 constexpr const char* kV11 = "IBVERBS_1.1";
-constinit Real<ibv_pd*(ibv_context*)> real_alloc_pd{"ibv_alloc_pd", kV11};
-constinit Real<int(ibv_pd*)> real_dealloc_pd{"ibv_dealloc_pd", kV11};
 constinit Real<ibv_mr*(ibv_pd*, void*, std::size_t, int)> real_reg_mr{"ibv_reg_mr", kV11};
 constinit Real<ibv_mr*(ibv_pd*, void*, std::size_t, std::uint64_t, int)> real_reg_mr_iova{"ibv_reg_mr_iova",
                                                                                           "IBVERBS_1.7"};
@@ -25,19 +24,12 @@ constinit Real<ibv_mr*(ibv_pd*, std::uint64_t, std::size_t, std::uint64_t, int, 
 constinit Real<int(ibv_mr*, int, ibv_pd*, void*, std::size_t, int)> real_rereg_mr{"ibv_rereg_mr", kV11};
 constinit Real<int(ibv_mr*)> real_dereg_mr{"ibv_dereg_mr", kV11};
 
+constinit Real<ibv_mr*(ibv_pd*, std::uint32_t)> real_import_mr{"ibv_import_mr", "IBVERBS_1.10"};
+constinit Real<void(ibv_mr*)> real_unimport_mr{"ibv_unimport_mr", "IBVERBS_1.10"};
+
 constexpr unsigned kChangeTranslation = IBV_REREG_MR_CHANGE_TRANSLATION;
 constexpr unsigned kChangePd = IBV_REREG_MR_CHANGE_PD;
 constexpr unsigned kChangeAccess = IBV_REREG_MR_CHANGE_ACCESS;
-
-ibv_pd* alloc_pd(ibv_context* context) {
-  if (!alive(context)) return null_with(device::Context::refuse_child());
-  auto machine = device::ProtectionDomain::create(*ours(context).machine);
-  if (!machine) return null_with(machine.error());
-  auto* const pd = new VerbsPd;
-  pd->machine = std::move(*machine);
-  pd->base = {.context = context, .handle = pd->machine->handle()};
-  return &pd->base;
-}
 
 // What a region is to become.
 struct Wanted {
@@ -60,6 +52,8 @@ int register_region(VerbsMr& mr, const Wanted& wanted) {
     if (const int error = errno_of(mr.machine->withdraw())) return error;
   }
   mr.machine = std::move(*made);
+  shared_regions().add(*ours(wanted.pd->context).machine, mr.machine->handle(), mr.machine);
+  mr.domain = Hold(ours(wanted.pd).holders);
   mr.iova = wanted.iova;
   mr.access = wanted.access;
   mr.base = {.context = wanted.pd->context,
@@ -80,22 +74,48 @@ ibv_mr* make_region(const Wanted& wanted) noexcept {
   });
 }
 
+// A region that has no address of the program's.
+ibv_mr* wrap_region(ibv_pd* pd, std::shared_ptr<device::MemoryRegion> machine, std::size_t length) {
+  auto mr = std::make_unique<VerbsMr>();
+  mr->machine = std::move(machine);
+  shared_regions().add(*ours(pd->context).machine, mr->machine->handle(), mr->machine);
+  mr->domain = Hold(ours(pd).holders);
+  mr->base = {.context = pd->context,
+              .pd = pd,
+              .addr = nullptr,
+              .length = length,
+              .handle = mr->machine->handle(),
+              .lkey = mr->machine->key(),
+              .rkey = mr->machine->key()};
+  return &mr.release()->base;
+}
+
+ibv_mr* make_device_region(ibv_pd* pd, ibv_dm* dm, std::uint64_t offset, std::size_t length, unsigned access) {
+  if (!alive(pd->context)) return null_with(device::Context::refuse_child());
+  if (!names_itself(pd) || !usable_in(dm, pd->context)) return null_with(EINVAL);
+  auto made = device::MemoryRegion::create_in(*ours(pd).machine, ours(dm).machine, offset, length, access);
+  if (!made) return null_with(made.error());
+  ibv_mr* const mr = wrap_region(pd, std::move(*made), length);
+  ours(mr).memory = Hold(ours(dm).holders);
+  return mr;
+}
+
 ibv_mr* make_null_region(ibv_pd* pd) {
   if (!alive(pd->context)) return null_with(device::Context::refuse_child());
   if (!names_itself(pd)) return null_with(EINVAL);
   auto made = device::MemoryRegion::create_null(*ours(pd).machine);
   if (!made) return null_with(made.error());
-  auto* const mr = new VerbsMr;
-  mr->machine = std::move(*made);
-  mr->access = IBV_ACCESS_LOCAL_WRITE;
-  mr->base = {.context = pd->context,
-              .pd = pd,
-              .addr = nullptr,
-              .length = SIZE_MAX,
-              .handle = mr->machine->handle(),
-              .lkey = mr->machine->key(),
-              .rkey = 0};
-  return &mr->base;
+  ibv_mr* const mr = wrap_region(pd, std::move(*made), SIZE_MAX);
+  mr->rkey = 0;  // nobody else may use it
+  return mr;
+}
+
+ibv_mr* import_region(ibv_pd* pd, std::uint32_t handle) {
+  if (!alive(pd->context)) return null_with(device::Context::refuse_child());
+  auto machine = shared_regions().find(*ours(pd->context).machine, handle);
+  if (machine == nullptr || &machine->domain() != ours(pd).machine.get()) return null_with(EINVAL);
+  const std::size_t length = machine->length();
+  return wrap_region(pd, std::move(machine), length);
 }
 
 device::Prefetch to_prefetch(ibv_advise_mr_advice advice) noexcept {
@@ -109,7 +129,7 @@ int replace_region(VerbsMr& mr, unsigned flags, ibv_pd* pd, void* address, std::
   if (flags == 0 || (flags & ~static_cast<unsigned>(IBV_REREG_MR_FLAGS_SUPPORTED)) != 0) return EINVAL;
   if ((flags & kChangePd) != 0 && (pd == nullptr || pd->context != mr.base.context)) return EINVAL;
   if ((flags & kChangeTranslation) != 0 && (address == nullptr || length == 0)) return EINVAL;
-  if (!names_itself(&mr.base) || mr.machine->is_null()) return EINVAL;
+  if (!names_itself(&mr.base) || !mr.machine->is_plain()) return EINVAL;
   Wanted wanted{mr.base.pd, mr.base.addr, mr.base.length, mr.iova, mr.access};
   if ((flags & kChangePd) != 0) wanted.pd = pd;
   if ((flags & kChangeAccess) != 0) wanted.access = static_cast<unsigned>(access);
@@ -127,6 +147,10 @@ ibv_mr* alloc_null_mr(ibv_pd* pd) noexcept {
   return contained([=] { return make_null_region(pd); });
 }
 
+ibv_mr* reg_dm_mr(ibv_pd* pd, ibv_dm* dm, std::uint64_t offset, std::size_t length, unsigned access) noexcept {
+  return contained([=] { return make_device_region(pd, dm, offset, length, access); });
+}
+
 // The pages are there when it returns, also without IBV_ADVISE_MR_FLAG_FLUSH.
 int advise_mr(ibv_pd* pd, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_sge* pieces,
               std::uint32_t count) noexcept {
@@ -138,20 +162,6 @@ int advise_mr(ibv_pd* pd, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_
     return errno_of(device::prefetch(*ours(pd).machine, to_prefetch(advice),
                                      {reinterpret_cast<const engine::Sge*>(pieces), count}));
   });
-}
-
-VERBENA_EXPORT ibv_pd* ibv_alloc_pd(ibv_context* context) {
-  if (!is_ours(context)) return real_alloc_pd.call_or(nullptr, context);
-  return contained([=] { return alloc_pd(context); });
-}
-
-VERBENA_EXPORT int ibv_dealloc_pd(ibv_pd* pd) {
-  if (!is_ours(pd)) return real_dealloc_pd.call_or(EOPNOTSUPP, pd);
-  if (!alive(pd->context)) return device::Context::refuse_child();
-  if (!names_itself(pd)) return ENOENT;
-  if (ours(pd).machine->in_use()) return EBUSY;
-  delete &ours(pd);
-  return 0;
 }
 
 VERBENA_EXPORT ibv_mr* ibv_reg_mr(ibv_pd* pd, void* address, std::size_t length, int access) {
@@ -175,6 +185,17 @@ VERBENA_EXPORT ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::
                                          int fd, int access) {
   if (!is_ours(pd)) return real_reg_dmabuf_mr.call_or(nullptr, pd, offset, length, iova, fd, access);
   return null_with(EOPNOTSUPP);
+}
+
+// Another ibv_mr for a region of this process; `addr` is not known to who imports it.
+VERBENA_EXPORT ibv_mr* ibv_import_mr(ibv_pd* pd, std::uint32_t handle) {
+  if (!is_ours(pd)) return real_import_mr.call_or(nullptr, pd, handle);
+  return contained([=] { return import_region(pd, handle); });
+}
+
+VERBENA_EXPORT void ibv_unimport_mr(ibv_mr* mr) {
+  if (!is_ours(mr)) return real_unimport_mr.call(mr);
+  delete &ours(mr);
 }
 
 VERBENA_EXPORT int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length, int access) {

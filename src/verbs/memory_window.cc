@@ -20,6 +20,7 @@ ibv_mw* make_window(ibv_pd* pd, ibv_mw_type type) {
   if (!machine) return null_with(machine.error());
   auto* const mw = new VerbsMw;
   mw->machine = std::move(*machine);
+  mw->domain = Hold(ours(pd).holders);
   mw->base = {.context = pd->context,
               .pd = pd,
               .rkey = mw->machine->key().value(),

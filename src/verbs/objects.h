@@ -23,6 +23,8 @@
 #include "device/protection_domain.h"
 #include "device/queue_pair.h"
 #include "device/shared_receive_queue.h"
+#include "device/xrc_domain.h"
+#include "verbs/hold.h"
 #include "verbs/send_staging.h"
 #include "verbs/verbs_api.h"
 
@@ -35,25 +37,50 @@ struct VerbsContext {
   ~VerbsContext();
 };
 
+struct VerbsTd {
+  ibv_td base{};
+  Holders holders;
+};
+
+// A protection domain, or a parent domain: then what is made in it belongs to the protection domain under it.
 struct VerbsPd {
   ibv_pd base{};
-  std::unique_ptr<device::ProtectionDomain> machine;
+  std::shared_ptr<device::ProtectionDomain> machine;
+  bool is_parent = false;
+  Hold thread_domain;
+  Holders holders;  // what was made in it
+};
+
+struct VerbsXrcd {
+  ibv_xrcd base{};
+  std::shared_ptr<device::XrcDomain> machine;
+  Holders holders;
 };
 
 struct VerbsMr {
   ibv_mr base{};
   std::uint64_t iova = 0;
   unsigned access = 0;
-  std::unique_ptr<device::MemoryRegion> machine;
+  Hold domain;
+  Hold memory;  // of the device, where it is of that
+  std::shared_ptr<device::MemoryRegion> machine;
+};
+
+struct VerbsDm {
+  ibv_dm base{};
+  std::shared_ptr<device::DeviceMemory> machine;
+  Holders holders;  // regions
 };
 
 struct VerbsMw {
   ibv_mw base{};
+  Hold domain;
   std::unique_ptr<device::MemoryWindow> machine;
 };
 
 struct VerbsAh {
   ibv_ah base{};
+  Hold domain;
   std::unique_ptr<device::AddressHandle> machine;
 };
 
@@ -67,6 +94,8 @@ using EventCount = std::atomic<std::uint32_t>;
 
 struct VerbsCq {
   ibv_cq_ex base{};  // its front is an ibv_cq
+  Hold domain;
+  Holders holders;  // shared receive queues of XRC
   std::unique_ptr<device::CompletionQueue> machine;
   EventCount completion_events{0};
   EventCount async_events{0};
@@ -80,12 +109,16 @@ struct VerbsCq {
 
 struct VerbsSrq {
   ibv_srq base{};
+  Hold domain;
+  Hold xrc_domain;
+  Hold completions;
   std::unique_ptr<device::SharedReceiveQueue> machine;
   EventCount async_events{0};
 };
 
 struct VerbsQp {
   ibv_qp_ex base{};  // its front is an ibv_qp
+  Hold domain;
   // As the real library keeps it behind: whether the extended calls may be used.
   std::uint32_t extended = 0;
   void* xrcd = nullptr;
@@ -104,8 +137,17 @@ inline VerbsContext& ours(ibv_context* context) noexcept {
 inline VerbsPd& ours(ibv_pd* pd) noexcept {
   return *reinterpret_cast<VerbsPd*>(pd);
 }
+inline VerbsTd& ours(ibv_td* td) noexcept {
+  return *reinterpret_cast<VerbsTd*>(td);
+}
+inline VerbsXrcd& ours(ibv_xrcd* xrcd) noexcept {
+  return *reinterpret_cast<VerbsXrcd*>(xrcd);
+}
 inline VerbsMr& ours(ibv_mr* mr) noexcept {
   return *reinterpret_cast<VerbsMr*>(mr);
+}
+inline VerbsDm& ours(ibv_dm* dm) noexcept {
+  return *reinterpret_cast<VerbsDm*>(dm);
 }
 inline VerbsMw& ours(ibv_mw* mw) noexcept {
   return *reinterpret_cast<VerbsMw*>(mw);

@@ -1,6 +1,5 @@
 // Which of our calls stands where in a context. What is left null is answered with EOPNOTSUPP by the inline functions
-// of verbs.h: device memory, XRC domains, flow steering, work queues, counters, thread and parent
-// domains, moderation, rate limits, clocks.
+// of verbs.h: flow steering, work queues, counters, moderation, rate limits, clocks.
 #include "verbs/operations.h"
 
 #include <cerrno>
@@ -24,11 +23,20 @@ void set_operations(verbs_context& extended) noexcept {
 
   extended.query_port = query_port;
   extended.advise_mr = advise_mr;
+  extended.alloc_dm = alloc_dm;
+  extended.free_dm = free_dm;
+  extended.reg_dm_mr = reg_dm_mr;
   extended.alloc_null_mr = alloc_null_mr;
   extended.query_device_ex = query_device_ex;
   extended.create_cq_ex = create_cq_ex;
   extended.create_qp_ex = create_qp_ex;
   extended.create_srq_ex = create_srq_ex;
+  extended.get_srq_num = get_srq_number;
+  extended.open_xrcd = open_xrc_domain;
+  extended.close_xrcd = close_xrc_domain;
+  extended.alloc_td = alloc_thread_domain;
+  extended.dealloc_td = dealloc_thread_domain;
+  extended.alloc_parent_domain = alloc_parent_domain;
 }
 
 }  // namespace verbena::verbs

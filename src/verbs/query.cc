@@ -192,6 +192,7 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
   full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
   full.phys_port_cnt_ex = 1;
   fill_paging(full);
+  full.max_dm_size = ours(context).machine->limits().max_dm_size;
   std::memset(attributes, 0, size);
   std::memcpy(attributes, &full, std::min(size, sizeof full));
   return 0;

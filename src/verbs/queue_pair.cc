@@ -2,6 +2,7 @@
 #include <new>
 #include <optional>
 
+#include "device/privilege.h"
 #include "verbs/address.h"
 #include "verbs/attributes.h"
 #include "verbs/devices.h"
@@ -101,6 +102,7 @@ VerbsQp* create_qp(ibv_pd* pd, ibv_qp_init_attr& attributes) {
   if (!names_itself(pd)) return null_with(EINVAL);
   if (const int error = check_parts(pd, attributes)) return null_with(error);
   if (attributes.qp_type == IBV_QPT_DRIVER) return null_with(EOPNOTSUPP);
+  if (attributes.qp_type == IBV_QPT_RAW_PACKET) return null_with(device::may_use_raw_network() ? EOPNOTSUPP : EPERM);
   const auto type = to_type(attributes.qp_type);
   if (!type) return null_with(EINVAL);
   auto qp = std::make_unique<VerbsQp>();
@@ -108,6 +110,7 @@ VerbsQp* create_qp(ibv_pd* pd, ibv_qp_init_attr& attributes) {
                                            to_init(attributes, *type, reinterpret_cast<std::uint64_t>(qp.get())));
   if (!machine) return null_with(machine.error());
   qp->machine = std::move(*machine);
+  qp->domain = Hold(ours(pd).holders);
   attributes.cap = to_verbs(qp->machine->capabilities());
   fill(*qp, pd, attributes);
   return qp.release();

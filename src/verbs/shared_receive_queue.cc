@@ -20,15 +20,28 @@ constinit Real<int(ibv_srq*)> real_destroy_srq{"ibv_destroy_srq", kV11};
 
 constexpr int kKnownMask = IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT;
 
-ibv_srq* create_srq(ibv_pd* pd, void* srq_context, ibv_srq_attr& attributes) {
+// Of the XRC kind: where it belongs, and where its completions go.
+struct XrcParts {
+  ibv_xrcd* domain = nullptr;
+  ibv_cq* completions = nullptr;
+};
+
+ibv_srq* create_srq(ibv_pd* pd, void* srq_context, ibv_srq_attr& attributes, XrcParts xrc = {}) {
   if (!alive(pd->context)) return null_with(device::Context::refuse_child());
   if (!names_itself(pd)) return null_with(EINVAL);
   auto srq = std::make_unique<VerbsSrq>();
+  device::XrcPart parts;
+  if (xrc.domain != nullptr) parts = {ours(xrc.domain).machine, ours(xrc.completions).machine.get()};
   auto machine = device::SharedReceiveQueue::create(
       *ours(pd).machine, {.max_wr = attributes.max_wr, .max_sge = attributes.max_sge, .limit = 0},
-      reinterpret_cast<std::uint64_t>(srq.get()));
+      reinterpret_cast<std::uint64_t>(srq.get()), parts);
   if (!machine) return null_with(machine.error());
   srq->machine = std::move(*machine);
+  srq->domain = Hold(ours(pd).holders);
+  if (xrc.domain != nullptr) {
+    srq->xrc_domain = Hold(ours(xrc.domain).holders);
+    srq->completions = Hold(ours(xrc.completions).holders);
+  }
   const auto granted = srq->machine->attributes();
   attributes.max_wr = granted.max_wr;
   attributes.max_sge = granted.max_sge;
@@ -77,11 +90,26 @@ int destroy_srq(ibv_srq* srq) noexcept {
 // The plain kind with a PD goes to ibv_create_srq() already in verbs.h; what comes here is XRC, tag matching, or a mask
 // without a PD.
 ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* attributes) noexcept {
+  constexpr std::uint32_t kXrcMask = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
   const std::uint32_t mask = attributes->comp_mask;
-  const bool basic = (mask & IBV_SRQ_INIT_ATTR_TYPE) == 0 || attributes->srq_type == IBV_SRQT_BASIC;
-  if (!basic) return null_with(EOPNOTSUPP);
+  const ibv_srq_type type = (mask & IBV_SRQ_INIT_ATTR_TYPE) == 0 ? IBV_SRQT_BASIC : attributes->srq_type;
+  if (type != IBV_SRQT_BASIC && type != IBV_SRQT_XRC) return null_with(EOPNOTSUPP);
   if ((mask & IBV_SRQ_INIT_ATTR_PD) == 0 || attributes->pd->context != context) return null_with(EINVAL);
-  return contained([=] { return create_srq(attributes->pd, attributes->srq_context, attributes->attr); });
+  XrcParts xrc;
+  if (type == IBV_SRQT_XRC) {
+    xrc = {attributes->xrcd, attributes->cq};
+    const bool given = (mask & kXrcMask) == kXrcMask && xrc.domain != nullptr && xrc.completions != nullptr;
+    if (!given || xrc.domain->context != context || !usable_in(xrc.completions, context)) return null_with(EINVAL);
+  }
+  return contained([=] { return create_srq(attributes->pd, attributes->srq_context, attributes->attr, xrc); });
+}
+
+// Only one of XRC has a number.
+int get_srq_number(ibv_srq* srq, std::uint32_t* number) noexcept {
+  if (!alive(srq->context)) return device::Context::refuse_child();
+  if (!names_itself(srq) || !ours(srq).machine->is_xrc()) return EINVAL;
+  *number = ours(srq).machine->number().value();
+  return 0;
 }
 
 VERBENA_EXPORT ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* attributes) {

@@ -215,7 +215,7 @@ TEST_F(Extended, UnknownWishesAreRefused) {
   ibv_srq_init_attr_ex srq{};
   srq.attr = {8, 1, 0};
   srq.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_XRCD;
-  srq.srq_type = IBV_SRQT_XRC;
+  srq.srq_type = IBV_SRQT_TM;
   srq.pd = pd_.get();
   errno = 0;
   EXPECT_EQ(nullptr, ibv_create_srq_ex(context_.get(), &srq));

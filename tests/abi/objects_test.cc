@@ -1,5 +1,10 @@
 // Making and destroying: what each object is filled with, what keeps it alive, what is refused.
+#include <thread>
+
+#include <linux/capability.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "rig.h"
 
@@ -7,6 +12,24 @@ namespace verbena::abi {
 namespace {
 
 using Objects = Rig;
+
+struct Capabilities {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  std::array<__user_cap_data_struct, 2> data{};
+};
+
+bool has_net_raw() {
+  Capabilities mine;
+  EXPECT_EQ(0, ::syscall(SYS_capget, &mine.header, mine.data.data()));
+  return (mine.data[0].effective & (1U << CAP_NET_RAW)) != 0;
+}
+
+void drop_net_raw() {
+  Capabilities mine;
+  EXPECT_EQ(0, ::syscall(SYS_capget, &mine.header, mine.data.data()));
+  mine.data[0].effective &= ~(1U << CAP_NET_RAW);
+  EXPECT_EQ(0, ::syscall(SYS_capset, &mine.header, mine.data.data()));
+}
 
 TEST_F(Objects, OurDevicesComeFirstAndCanBeAsked) {
   int count = 0;
@@ -217,25 +240,44 @@ TEST_F(Objects, OptionalAccessBitsAreIgnoredAndUnknownOnesAreRefused) {
 TEST_F(Objects, WhatIsNotSupportedSaysSo) {
   const auto refused = [](const void* object) { return object == nullptr && errno == EOPNOTSUPP; };
   EXPECT_TRUE(refused(ibv_reg_dmabuf_mr(pd_.get(), 0, 4096, 0, -1, 0)));
-  EXPECT_TRUE(refused(ibv_import_device(context_->cmd_fd)));
-  EXPECT_TRUE(refused(ibv_import_pd(context_.get(), 1)));
-  EXPECT_TRUE(refused(ibv_import_mr(pd_.get(), 1)));
-  EXPECT_TRUE(refused(ibv_import_dm(context_.get(), 1)));
-  ibv_alloc_dm_attr dm{};
-  EXPECT_TRUE(refused(ibv_alloc_dm(context_.get(), &dm)));
-  ibv_td_init_attr td{};
-  EXPECT_TRUE(refused(ibv_alloc_td(context_.get(), &td)));
-  ibv_xrcd_init_attr xrcd{};
-  EXPECT_TRUE(refused(ibv_open_xrcd(context_.get(), &xrcd)));
+  ibv_wq_init_attr work_queue{};
+  EXPECT_TRUE(refused(ibv_create_wq(context_.get(), &work_queue)));
+  ibv_rwq_ind_table_init_attr table{};
+  EXPECT_TRUE(refused(ibv_create_rwq_ind_table(context_.get(), &table)));
+  ibv_counters_init_attr counters{};
+  EXPECT_TRUE(refused(ibv_create_counters(context_.get(), &counters)));
+  ibv_flow_action_esp_attr esp{};
+  EXPECT_TRUE(refused(ibv_create_flow_action_esp(context_.get(), &esp)));
+  ibv_qp_open_attr open{};
+  EXPECT_TRUE(refused(ibv_open_qp(context_.get(), &open)));
   auto qp = make_qp();
   ibv_flow_attr flow{};
   EXPECT_TRUE(refused(ibv_create_flow(qp.get(), &flow)));
+  ibv_qp_rate_limit_attr rate{};
+  EXPECT_EQ(EOPNOTSUPP, ibv_modify_qp_rate_limit(qp.get(), &rate));
   ibv_ece ece{};
   EXPECT_EQ(EOPNOTSUPP, ibv_query_ece(qp.get(), &ece));
   EXPECT_EQ(EOPNOTSUPP, ibv_set_ece(qp.get(), &ece));
   EXPECT_EQ(0, ibv_query_qp_data_in_order(qp.get(), IBV_WR_SEND, 0));
   ibv_modify_cq_attr moderation{.attr_mask = IBV_CQ_ATTR_MODERATE, .moderate = {1, 1}};
   EXPECT_EQ(EOPNOTSUPP, ibv_modify_cq(cq_.get(), &moderation));
+}
+
+// A raw packet queue pair is a matter of rights first, as with the kernel.
+TEST_F(Objects, RawPacketsNeedARightAndAreNotOffered) {
+  ibv_qp_init_attr attributes = ud_attributes(cq_.get());
+  attributes.qp_type = IBV_QPT_RAW_PACKET;
+  errno = 0;
+  EXPECT_EQ(nullptr, ibv_create_qp(pd_.get(), &attributes));
+  EXPECT_EQ(has_net_raw() ? EOPNOTSUPP : EPERM, errno);
+  if (!has_net_raw()) return;
+  std::thread unprivileged([&] {
+    drop_net_raw();  // of this thread only
+    errno = 0;
+    EXPECT_EQ(nullptr, ibv_create_qp(pd_.get(), &attributes));
+    EXPECT_EQ(EPERM, errno);
+  });
+  unprivileged.join();
 }
 
 TEST_F(Objects, StringsAreThoseOfTheRealLibrary) {

@@ -38,6 +38,9 @@ struct Closer {
   void operator()(ibv_context* context) const { EXPECT_EQ(0, ibv_close_device(context)); }
   void operator()(ibv_pd* pd) const { EXPECT_EQ(0, ibv_dealloc_pd(pd)); }
   void operator()(ibv_mr* mr) const { EXPECT_EQ(0, ibv_dereg_mr(mr)); }
+  void operator()(ibv_td* td) const { EXPECT_EQ(0, ibv_dealloc_td(td)); }
+  void operator()(ibv_xrcd* xrcd) const { EXPECT_EQ(0, ibv_close_xrcd(xrcd)); }
+  void operator()(ibv_dm* dm) const { EXPECT_EQ(0, ibv_free_dm(dm)); }
   void operator()(ibv_mw* mw) const { EXPECT_EQ(0, ibv_dealloc_mw(mw)); }
   void operator()(ibv_comp_channel* channel) const { EXPECT_EQ(0, ibv_destroy_comp_channel(channel)); }
   void operator()(ibv_cq* cq) const { EXPECT_EQ(0, ibv_destroy_cq(cq)); }

@@ -1,8 +1,8 @@
-#include "device/qp_table.h"
+#include "device/number_table.h"
 
 namespace verbena::device {
 
-void QpTable::add_slot(Slot slot) {
+void NumberTable::add_slot(Slot slot) {
   auto numbers = std::make_unique<Numbers>(slot);
   if (kMulticastQpn.slot() == slot) {  // the number that means "every member of the group"
     numbers->taken[kMulticastQpn.index()] = true;
@@ -13,7 +13,12 @@ void QpTable::add_slot(Slot slot) {
   owned_.push_back(std::move(numbers));
 }
 
-bool QpTable::reserve(Qpn& qpn) noexcept {
+bool NumberTable::has_slots() const {
+  const std::lock_guard guard(mutex_);
+  return !owned_.empty();
+}
+
+bool NumberTable::reserve(Qpn& qpn) noexcept {
   const std::lock_guard guard(mutex_);
   for (const auto& numbers : owned_) {
     if (numbers->count >= Qpn::kPerSlot - kFirstIndex) continue;
@@ -28,17 +33,17 @@ bool QpTable::reserve(Qpn& qpn) noexcept {
   return false;
 }
 
-void QpTable::publish(Qpn qpn, QueuePair& queue_pair) noexcept {
+void NumberTable::publish(Qpn qpn, void* object) noexcept {
   auto* numbers = slots_[qpn.slot().value()].load(std::memory_order_relaxed);
-  numbers->entries[qpn.index()].store(&queue_pair, std::memory_order_release);
+  numbers->entries[qpn.index()].store(object, std::memory_order_release);
 }
 
-void QpTable::unpublish(Qpn qpn) noexcept {
+void NumberTable::unpublish(Qpn qpn) noexcept {
   auto* numbers = slots_[qpn.slot().value()].load(std::memory_order_relaxed);
   numbers->entries[qpn.index()].store(nullptr, std::memory_order_relaxed);
 }
 
-void QpTable::release(Qpn qpn) noexcept {
+void NumberTable::release(Qpn qpn) noexcept {
   const std::lock_guard guard(mutex_);
   auto* numbers = slots_[qpn.slot().value()].load(std::memory_order_relaxed);
   numbers->taken[qpn.index()] = false;
