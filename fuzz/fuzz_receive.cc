@@ -56,25 +56,23 @@ Choices read_choices(std::span<const std::byte> input) {
 }
 
 struct Subject {
-  QpType type;
   QpState state;
   bool shares_receives;
 };
-constexpr std::array<Subject, 9> kSubjects{{{QpType::kUd, QpState::kReset, false},
-                                            {QpType::kUd, QpState::kInit, false},
-                                            {QpType::kUd, QpState::kReadyToReceive, false},
-                                            {QpType::kUd, QpState::kReadyToSend, false},
-                                            {QpType::kUd, QpState::kSendQueueDrained, false},
-                                            {QpType::kUd, QpState::kSendQueueError, false},
-                                            {QpType::kUd, QpState::kError, false},
-                                            {QpType::kUd, QpState::kReadyToSend, true},
-                                            {QpType::kRc, QpState::kReadyToReceive, false}}};
+constexpr std::array<Subject, 8> kSubjects{{{QpState::kReset, false},
+                                            {QpState::kInit, false},
+                                            {QpState::kReadyToReceive, false},
+                                            {QpState::kReadyToSend, false},
+                                            {QpState::kSendQueueDrained, false},
+                                            {QpState::kSendQueueError, false},
+                                            {QpState::kError, false},
+                                            {QpState::kReadyToSend, true}}};
 
 class Rig {
  public:
   Rig() : host_(1, kMtu), shared_(4, kPieces) {
     for (const Subject& subject : kSubjects) {
-      QpConfig config = host_.config(static_cast<std::uint32_t>(100 + queue_pairs_.size()), subject.type);
+      QpConfig config = host_.config(static_cast<std::uint32_t>(100 + queue_pairs_.size()));
       if (subject.shares_receives) config.shared_receives = &shared_;
       queue_pairs_.push_back(std::make_unique<QueuePair>(config));
       prepare(queue_pairs_.size() - 1);
@@ -105,16 +103,6 @@ void Rig::prepare(std::size_t index) {
   TakenReceive left;
   while (subject.shares_receives && shared_.take(0, left) == Take::kTaken) continue;
   require(move_to(qp, QpState::kReset, port).has_value(), "reset is always possible");
-  if (subject.type == QpType::kRc) {
-    QpAttributes attributes;
-    attributes.port = 1;
-    attributes.path_mtu = 3;
-    attributes.address = host_.address_of(host_).vector;
-    for (const QpState to : {QpState::kInit, QpState::kReadyToReceive}) {
-      require(move_to(qp, to, port, edge_of(subject.type, qp.state(), to).required, attributes).has_value(), "RC");
-    }
-    return;
-  }
   if (subject.state == QpState::kReset) return;
   bring_to(qp, std::min(subject.state, QpState::kReadyToSend), port);
   if (subject.state == QpState::kSendQueueDrained || subject.state == QpState::kError) {
@@ -154,7 +142,7 @@ Drop Rig::expected(std::size_t index, const Choices& choices, const wire::Packet
   if (subject.state == QpState::kReset || subject.state == QpState::kInit || subject.state == QpState::kError) {
     return Drop::kBadQpState;
   }
-  if (subject.type != QpType::kUd || (opcode != 0x64 && opcode != 0x65)) return Drop::kOpcodeNotForQp;
+  if (opcode != 0x64 && opcode != 0x65) return Drop::kOpcodeNotForQp;
   if (packet.bth.pkey != Pkey(0xffff) && packet.bth.pkey != Pkey(0x7fff)) return Drop::kPkeyMismatch;
   if (packet.deth.qkey != Qkey(kQkey)) return Drop::kQkeyMismatch;
   if (packet.payload.size() > kMtu) return Drop::kPayloadTooLong;
