@@ -220,9 +220,10 @@ TEST(NetworkWatcher, TellsRulesAndNextHopsAsARouteToAnything) {
         command.replace(command.find("%s"), 2, removed ? "del" : "add");
         if (command == "nexthop add id 7") command += " via 10.9.0.2 dev one";
         ip(command);
-        const auto change = changes.next(Kind::kRoute, nullptr, removed);
+        // The interfaces may still be telling routes of their own.
+        auto change = changes.next(Kind::kRoute, nullptr, removed);
+        while (change && change->address) change = changes.next(Kind::kRoute, nullptr, removed);
         ASSERT_TRUE(change) << command;
-        EXPECT_FALSE(change->address) << command;
       }
     }
   });
