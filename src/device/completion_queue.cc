@@ -6,13 +6,15 @@
 #include <fmt/format.h>
 
 #include "device/async_event.h"
+#include "device/clock.h"
 #include "device/log.h"
 #include "device/queue_pair.h"
 
 namespace verbena::device {
 
 Result<std::unique_ptr<CompletionQueue>> CompletionQueue::create(Context& context, std::uint32_t capacity,
-                                                                 EventChannel* channel, std::uint64_t element) {
+                                                                 EventChannel* channel, std::uint64_t element,
+                                                                 engine::CompletionQueue::Options options) {
   if (capacity == 0 || capacity > context.limits().max_cqe) {
     return failure(ErrorCode::kInvalidArgument,
                    fmt::format("{}: a completion queue of {} entries; 1 to {} are possible", context.device().name(),
@@ -21,7 +23,7 @@ Result<std::unique_ptr<CompletionQueue>> CompletionQueue::create(Context& contex
   }
   if (auto entered = context.enter(ObjectKind::kCompletionQueue); !entered) return tl::make_unexpected(entered.error());
   try {
-    return std::unique_ptr<CompletionQueue>(new CompletionQueue(context, capacity, channel, element));
+    return std::unique_ptr<CompletionQueue>(new CompletionQueue(context, capacity, channel, element, options));
   } catch (const std::bad_alloc&) {
     context.leave(ObjectKind::kCompletionQueue);
     return failure(ErrorCode::kExhausted, fmt::format("no memory for a completion queue of {} entries", capacity),
@@ -29,12 +31,14 @@ Result<std::unique_ptr<CompletionQueue>> CompletionQueue::create(Context& contex
   }
 }
 
-CompletionQueue::CompletionQueue(Context& context, std::uint32_t capacity, EventChannel* channel, std::uint64_t element)
+CompletionQueue::CompletionQueue(Context& context, std::uint32_t capacity, EventChannel* channel, std::uint64_t element,
+                                 engine::CompletionQueue::Options options)
     : context_(context.shared_from_this()),
       channel_(channel),
       element_(element),
       handle_(context.next_handle()),
-      queue_(capacity) {}
+      stamped_(options.stamped),
+      queue_(capacity, options) {}
 
 CompletionQueue::~CompletionQueue() {
   context_->leave(ObjectKind::kCompletionQueue);
@@ -48,23 +52,47 @@ std::uint32_t CompletionQueue::capacity() const noexcept {
   return queue_.capacity();
 }
 
-int CompletionQueue::poll(std::span<Completion> into) noexcept {
-  // Two tries: what is there, then what comes in by looking for it.
+// Two tries: what is there, then what comes in by looking for it.
+template <class Take>
+int CompletionQueue::take(std::size_t wanted, Take take) noexcept {
   for (int attempt = 0; attempt < 2; ++attempt) {
     // Acquire: partner of the release in push(). A stale false costs one more poll of the caller's.
     if (maybe_full_.load(std::memory_order_acquire)) {
       const std::lock_guard guard(lock_);
-      const auto count = queue_.poll(into);
+      const std::size_t count = take();
       if (queue_.empty() && !queue_.overrun()) maybe_full_.store(false, std::memory_order_relaxed);
       if (count > 0) return static_cast<int>(count);
       if (queue_.overrun()) return -EIO;
     }
     if (attempt == 0) {
       if (!context_->alive()) return -Context::refuse_child();
-      context_->runtime().on_empty_poll(into.size());
+      context_->runtime().on_empty_poll(wanted);
     }
   }
   return 0;
+}
+
+int CompletionQueue::poll(std::span<Completion> into) noexcept {
+  return take(into.size(), [this, into] { return queue_.poll(into); });
+}
+
+int CompletionQueue::poll_one(Completion& completion, std::uint64_t& stamp) noexcept {
+  return take(1, [&] { return std::size_t{queue_.poll_one(completion, stamp)}; });
+}
+
+void CompletionQueue::moderate(std::uint16_t count, Duration period) noexcept {
+  const std::lock_guard guard(lock_);
+  period_.store(period.count(), std::memory_order_relaxed);
+  queue_.moderate(count, period != Duration{0});
+}
+
+void CompletionQueue::on_period_over() noexcept {
+  bool notify = false;
+  {
+    const std::lock_guard guard(lock_);
+    notify = queue_.on_period_over();
+  }
+  if (notify && channel_ != nullptr) channel_->push({element_, 0});
 }
 
 void CompletionQueue::arm(engine::CompletionQueue::Arm arm) noexcept {
@@ -92,16 +120,19 @@ void CompletionQueue::purge_events() noexcept {
 }
 
 bool CompletionQueue::push(const Completion& completion, engine::Place place) noexcept {
+  const std::uint64_t stamp = stamped_ ? static_cast<std::uint64_t>(now().ns) : 0;
   engine::CompletionQueue::Pushed pushed;
   bool first_loss = false;
   {
     const std::lock_guard guard(lock_);
     const bool overrun_before = queue_.overrun();
-    pushed = queue_.push(completion, place);
+    pushed = queue_.push(completion, place, stamp);
     first_loss = !overrun_before && queue_.overrun();
     maybe_full_.store(true, std::memory_order_release);
   }
   if (pushed.notify && channel_ != nullptr) channel_->push({element_, 0});
+  if (pushed.delayed) [[unlikely]]
+    context_->runtime().delay_event(*this, now() + Duration(period_.load(std::memory_order_relaxed)));
   if (first_loss) raise_overrun();
   return pushed.stored;
 }

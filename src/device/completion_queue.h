@@ -26,7 +26,8 @@ class CompletionQueue final : public engine::CompletionSink {
  public:
   // `capacity`: 1 to max_cqe, else EINVAL. `channel` nullptr: no events. `element` names it in events.
   static Result<std::unique_ptr<CompletionQueue>> create(Context& context, std::uint32_t capacity,
-                                                         EventChannel* channel, std::uint64_t element);
+                                                         EventChannel* channel, std::uint64_t element,
+                                                         engine::CompletionQueue::Options options = {});
   ~CompletionQueue();
   CompletionQueue(const CompletionQueue&) = delete;
   CompletionQueue& operator=(const CompletionQueue&) = delete;
@@ -38,7 +39,11 @@ class CompletionQueue final : public engine::CompletionSink {
   // Moves completions to the front of `into`; takes in what has arrived where there are none. How many, or a negative
   // errno: -ENODEV in a child of fork, -EIO after an overrun once all that was kept has been told.
   int poll(std::span<Completion> into) noexcept;
+  // The same for one, with its time in nanoseconds of the monotonic clock where the queue is stamped. 1, 0 or an errno.
+  int poll_one(Completion& completion, std::uint64_t& stamp) noexcept;
   void arm(engine::CompletionQueue::Arm arm) noexcept;
+  // Events only after `count` completions, or `period` after the first of them; 0 is without end. Both 0: none of this.
+  void moderate(std::uint16_t count, Duration period) noexcept;
   Status resize(std::uint32_t capacity);
 
   // EBUSY while queue pairs are attached: then it must not be destroyed.
@@ -50,6 +55,9 @@ class CompletionQueue final : public engine::CompletionSink {
   bool push(const Completion& completion, engine::Place place) noexcept override;
   bool overrun() const noexcept override;
 
+  // The period of moderation is over: tells the channel what waits.
+  void on_period_over() noexcept;
+
   // For queue pairs.
   void attach(QueuePair& queue_pair);
   void forget(QueuePair& queue_pair) noexcept;  // fail_queue_pairs() no longer reaches it
@@ -58,13 +66,18 @@ class CompletionQueue final : public engine::CompletionSink {
   void fail_queue_pairs() noexcept;
 
  private:
-  CompletionQueue(Context& context, std::uint32_t capacity, EventChannel* channel, std::uint64_t element);
+  CompletionQueue(Context& context, std::uint32_t capacity, EventChannel* channel, std::uint64_t element,
+                  engine::CompletionQueue::Options options);
+  template <class Take>
+  int take(std::size_t wanted, Take take) noexcept;
   void raise_overrun() noexcept;
 
   const std::shared_ptr<Context> context_;
   EventChannel* const channel_;
   const std::uint64_t element_;
   const std::uint32_t handle_;
+  const bool stamped_;
+  std::atomic<std::int64_t> period_{0};  // of moderation, in nanoseconds. Relaxed: a change need not meet the next push
 
   mutable transport::SpinLock lock_;
   engine::CompletionQueue queue_;        // guarded by lock_

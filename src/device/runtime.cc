@@ -331,10 +331,11 @@ std::size_t Runtime::receive(std::size_t budget, bool all_inlets, bool patient) 
 }
 
 void Runtime::run_timers() noexcept {
-  if (pending_.empty() && timers_.empty() && impair_ == nullptr) return;
+  if (pending_.empty() && timers_.empty() && delayed_events_.empty() && impair_ == nullptr) return;
   const RcuReadSection section;
   const Instant at = now();
   timers_.fire(at);
+  delayed_events_.fire(at);
   if (impair_ != nullptr) impair_->on_timeout(at);
   if (!pending_.empty()) pending_.retry(at);
 }
@@ -386,6 +387,7 @@ std::optional<Instant> Runtime::next_timeout() noexcept {
   const Instant at = now();
   if (!pending_.empty()) consider(pending_.next_timeout(at).value_or(at + kRetry));
   consider(timers_.next_timeout());
+  consider(delayed_events_.next_timeout());
   if (held_back_) consider(at + kRetry);
   return first;
 }
@@ -411,7 +413,12 @@ void Runtime::report_overrun(CompletionQueue& queue) noexcept {
   helper_.wake();
 }
 
+void Runtime::delay_event(CompletionQueue& queue, Instant due) noexcept {
+  if (delayed_events_.add(queue, due) && !helper_.watching()) helper_.wake();
+}
+
 void Runtime::forget(CompletionQueue& queue) noexcept {
+  delayed_events_.remove(queue);
   {
     const std::lock_guard guard(overrun_mutex_);
     std::erase(overrun_, &queue);

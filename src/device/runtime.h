@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/qpn.h"
+#include "device/delayed_events.h"
 #include "device/device_counters.h"
 #include "device/helper.h"
 #include "device/inbound.h"
@@ -92,6 +93,8 @@ class Runtime final : private HelperWork {
   void on_arm() noexcept { helper_.on_arm(); }
 
   // --- rare matters
+  // `queue` has an event that waits until `due`.
+  void delay_event(CompletionQueue& queue, Instant due) noexcept;
   // The helper thread takes the queue pairs on `queue`, which was overrun, to the error state.
   void report_overrun(CompletionQueue& queue) noexcept;
   void forget(CompletionQueue& queue) noexcept;
@@ -146,6 +149,7 @@ class Runtime final : private HelperWork {
   SrqTable shared_receive_queues_;  // of XRC
   PendingSenders pending_;
   Timers timers_;
+  DelayedEvents delayed_events_;
 
   // Published by release under control_, read by acquire inside RCU read sections.
   std::atomic<const Routes*> routes_{new Routes};

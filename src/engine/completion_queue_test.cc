@@ -125,5 +125,72 @@ TEST(CompletionQueue, RemovesThoseOfOneQueuePairInPlace) {
   EXPECT_EQ(drain(queue), (std::vector<std::uint64_t>{1, 2, 4, 5}));
 }
 
+TEST(CompletionQueue, ModerationWakesAfterSoMany) {
+  CompletionQueue queue(16);
+  queue.moderate(3, false);
+  queue.arm(CompletionQueue::Arm::kAny);
+  for (int i = 1; i <= 6; ++i) {
+    const auto pushed = queue.push(Completion{});
+    EXPECT_EQ(pushed.notify, i == 3) << i;
+    EXPECT_FALSE(pushed.delayed) << "no period is set";
+  }
+  queue.arm(CompletionQueue::Arm::kAny);
+  EXPECT_FALSE(queue.push(Completion{}).notify);
+  queue.moderate(1, false);
+  EXPECT_TRUE(queue.push(Completion{}).notify);
+}
+
+TEST(CompletionQueue, ModerationWakesWhenThePeriodIsOver) {
+  CompletionQueue queue(16);
+  queue.moderate(3, true);
+  EXPECT_FALSE(queue.on_period_over());
+  EXPECT_FALSE(queue.push(Completion{}).delayed) << "not armed";
+  queue.arm(CompletionQueue::Arm::kAny);
+  EXPECT_FALSE(queue.on_period_over()) << "nothing came since";
+  EXPECT_TRUE(queue.push(Completion{}).delayed);
+  EXPECT_FALSE(queue.push(Completion{}).delayed) << "the period runs already";
+  EXPECT_TRUE(queue.on_period_over());
+  EXPECT_FALSE(queue.on_period_over()) << "once";
+  EXPECT_FALSE(queue.push(Completion{}).notify) << "one shot";
+  queue.moderate(0, true);
+  queue.arm(CompletionQueue::Arm::kAny);
+  EXPECT_TRUE(queue.push(Completion{}).delayed);
+  for (int i = 0; i < 9; ++i) EXPECT_FALSE(queue.push(Completion{}).notify) << "the period alone";
+  EXPECT_TRUE(queue.on_period_over());
+}
+
+TEST(CompletionQueue, StampsStayWithTheirCompletions) {
+  CompletionQueue queue(4, {.stamped = true, .ignore_overrun = false});
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    Completion completion;
+    completion.qp_number = i % 2;
+    completion.wr_id = i;
+    queue.push(completion, {}, 100 + i);
+  }
+  queue.remove_of(Qpn(1));
+  ASSERT_TRUE(queue.resize(2));
+  Completion completion;
+  std::uint64_t stamp = 0;
+  ASSERT_TRUE(queue.poll_one(completion, stamp));
+  EXPECT_EQ(completion.wr_id, 0U);
+  EXPECT_EQ(stamp, 100U);
+  queue.push(Completion{}, {}, 200);
+  EXPECT_EQ(queue.poll({&completion, 1}), 1U);
+  EXPECT_EQ(completion.wr_id, 2U);
+  ASSERT_TRUE(queue.poll_one(completion, stamp));
+  EXPECT_EQ(stamp, 200U) << "a plain poll takes the time out as well";
+  EXPECT_FALSE(queue.poll_one(completion, stamp));
+}
+
+TEST(CompletionQueue, AnIgnoredOverrunLosesTheNewAndGivesItsPlaceBack) {
+  CompletionQueue queue(1, {.stamped = false, .ignore_overrun = true});
+  GivenBack given_back;
+  EXPECT_TRUE(queue.push(Completion{}, {&given_back, 1}).stored);
+  EXPECT_TRUE(queue.push(Completion{}, {&given_back, 2}).stored);
+  EXPECT_FALSE(queue.overrun());
+  EXPECT_EQ(given_back.position.load(), 2U);
+  EXPECT_EQ(queue.size(), 1U);
+}
+
 }  // namespace
 }  // namespace verbena::engine

@@ -1,4 +1,5 @@
 // Completion channels and completion queues: making, resizing, destroying. Polling is in poll.cc.
+#include <chrono>
 #include <new>
 
 #include "verbs/devices.h"
@@ -19,9 +20,11 @@ constinit Real<ibv_cq*(ibv_context*, int, void*, ibv_comp_channel*, int)> real_c
 constinit Real<int(ibv_cq*, int)> real_resize_cq{"ibv_resize_cq", kV11};
 constinit Real<int(ibv_cq*)> real_destroy_cq{"ibv_destroy_cq", kV11};
 
-constexpr std::uint64_t kKnownWcFlags = IBV_WC_STANDARD_FLAGS;
+constexpr std::uint64_t kStampFlags =
+    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+constexpr std::uint64_t kKnownWcFlags = IBV_WC_STANDARD_FLAGS | kStampFlags;
 constexpr std::uint32_t kKnownInitMask = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
-constexpr std::uint32_t kKnownCreateFlags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+constexpr std::uint32_t kKnownCreateFlags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
 
 ibv_comp_channel* create_channel(ibv_context* context) {
   if (!alive(context)) return null_with(device::Context::refuse_child());
@@ -57,6 +60,7 @@ struct CqWanted {
   std::int64_t vector;
   bool single_threaded;
   ibv_pd* parent_domain;
+  engine::CompletionQueue::Options options;
 };
 
 void fill(VerbsCq& cq, ibv_context* context, const CqWanted& wanted) noexcept {
@@ -87,7 +91,7 @@ VerbsCq* create_cq(ibv_context* context, const CqWanted& wanted) {
   auto machine =
       device::CompletionQueue::create(*ours(context).machine, static_cast<std::uint32_t>(wanted.entries),
                                       wanted.channel == nullptr ? nullptr : ours(wanted.channel).machine.get(),
-                                      reinterpret_cast<std::uint64_t>(cq.get()));
+                                      reinterpret_cast<std::uint64_t>(cq.get()), wanted.options);
   if (!machine) return null_with(machine.error());
   cq->machine = std::move(*machine);
   if (parent != nullptr) cq->domain = Hold(ours(parent).holders);
@@ -121,6 +125,13 @@ int resize_cq(ibv_cq* cq, int entries) {
 
 }  // namespace
 
+int modify_cq(ibv_cq* cq, ibv_modify_cq_attr* attributes) noexcept {
+  if (!alive(cq->context)) return device::Context::refuse_child();
+  if (!names_itself(cq) || attributes->attr_mask != IBV_CQ_ATTR_MODERATE) return EINVAL;
+  ours(cq).machine->moderate(attributes->moderate.cq_count, std::chrono::microseconds(attributes->moderate.cq_period));
+  return 0;
+}
+
 ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attributes) noexcept {
   const bool has_flags = (attributes->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0;
   if ((attributes->wc_flags & ~kKnownWcFlags) != 0 || (attributes->comp_mask & ~kKnownInitMask) != 0 ||
@@ -128,11 +139,14 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attributes) n
     return null_with(EOPNOTSUPP);
   }
   const bool single = has_flags && (attributes->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0;
+  const engine::CompletionQueue::Options options{
+      .stamped = (attributes->wc_flags & kStampFlags) != 0,
+      .ignore_overrun = has_flags && (attributes->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN) != 0};
   return contained([&]() -> ibv_cq_ex* {
     const bool has_domain = (attributes->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0;
     VerbsCq* const cq =
         create_cq(context, {attributes->cqe, attributes->cq_context, attributes->channel, attributes->comp_vector,
-                            single, has_domain ? attributes->parent_domain : nullptr});
+                            single, has_domain ? attributes->parent_domain : nullptr, options});
     return cq == nullptr ? nullptr : &cq->base;
   });
 }
@@ -150,7 +164,7 @@ VERBENA_EXPORT ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* cq
                                      int vector) {
   if (!is_ours(context)) return real_create_cq.call_or(nullptr, context, entries, cq_context, channel, vector);
   return contained([=]() -> ibv_cq* {
-    VerbsCq* const cq = create_cq(context, {entries, cq_context, channel, vector, false, nullptr});
+    VerbsCq* const cq = create_cq(context, {entries, cq_context, channel, vector, false, nullptr, {}});
     return cq == nullptr ? nullptr : cq->plain();
   });
 }

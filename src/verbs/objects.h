@@ -103,6 +103,7 @@ struct VerbsCq {
   std::mutex polling;
   bool single_threaded = false;  // the program says so: `polling` is not needed
   device::Completion current;
+  std::uint64_t current_stamp = 0;
 
   ibv_cq* plain() noexcept { return reinterpret_cast<ibv_cq*>(&base); }
 };

@@ -1,5 +1,5 @@
 // Which of our calls stands where in a context. What is left null is answered with EOPNOTSUPP by the inline functions
-// of verbs.h: flow steering, work queues, counters, moderation, rate limits, clocks.
+// of verbs.h: flow steering, work queues, counters, rate limits.
 #include "verbs/operations.h"
 
 #include <cerrno>
@@ -29,6 +29,8 @@ void set_operations(verbs_context& extended) noexcept {
   extended.alloc_null_mr = alloc_null_mr;
   extended.query_device_ex = query_device_ex;
   extended.create_cq_ex = create_cq_ex;
+  extended.modify_cq = modify_cq;
+  extended.query_rt_values = query_rt_values;
   extended.create_qp_ex = create_qp_ex;
   extended.create_srq_ex = create_srq_ex;
   extended.get_srq_num = get_srq_number;

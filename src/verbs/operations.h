@@ -11,9 +11,13 @@ namespace verbena::verbs {
 
 // completion_queue.cc, poll.cc
 ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attributes) noexcept;
+int modify_cq(ibv_cq* cq, ibv_modify_cq_attr* attributes) noexcept;
 int poll_cq(ibv_cq* cq, int count, ibv_wc* completions) noexcept;
 int request_notification(ibv_cq* cq, int solicited_only) noexcept;
 void set_polling(ibv_cq_ex& cq) noexcept;
+
+// query.cc
+int query_rt_values(ibv_context* context, ibv_values_ex* values) noexcept;
 
 // protection_domain.cc
 ibv_td* alloc_thread_domain(ibv_context* context, ibv_td_init_attr* attributes) noexcept;

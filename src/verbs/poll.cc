@@ -1,6 +1,7 @@
 // Taking completions. The engine's Completion lies as ibv_wc, so the program's array is filled in place.
 #include <algorithm>
 
+#include "device/clock.h"
 #include "verbs/objects.h"
 #include "verbs/operations.h"
 
@@ -27,7 +28,7 @@ static_assert(offsetof(Completion, dlid_path_bits) == offsetof(ibv_wc, dlid_path
 
 // The next completion into `current`, from where the read functions tell it. 0, ENOENT for none, or an errno.
 int advance(VerbsCq& cq) noexcept {
-  const int got = cq.machine->poll({&cq.current, 1});
+  const int got = cq.machine->poll_one(cq.current, cq.current_stamp);
   if (got <= 0) return got == 0 ? ENOENT : -got;
   cq.base.wr_id = cq.current.wr_id;
   cq.base.status = static_cast<ibv_wc_status>(cq.current.status);
@@ -87,6 +88,15 @@ std::uint8_t read_path_bits(ibv_cq_ex* cq) {
   return ours(cq).current.dlid_path_bits;
 }
 
+// Ticks of the clock of ibv_query_rt_values_ex().
+std::uint64_t read_stamp(ibv_cq_ex* cq) {
+  return ours(cq).current_stamp;
+}
+// By the distance of the two clocks now.
+std::uint64_t read_wall_clock(ibv_cq_ex* cq) {
+  return ours(cq).current_stamp + static_cast<std::uint64_t>(device::wall_clock_ns() - device::now().ns);
+}
+
 }  // namespace
 
 void set_polling(ibv_cq_ex& cq) noexcept {
@@ -103,6 +113,8 @@ void set_polling(ibv_cq_ex& cq) noexcept {
   cq.read_slid = read_source_lid;
   cq.read_sl = read_service_level;
   cq.read_dlid_path_bits = read_path_bits;
+  cq.read_completion_ts = read_stamp;
+  cq.read_completion_wallclock_ns = read_wall_clock;
 }
 
 int poll_cq(ibv_cq* cq, int count, ibv_wc* completions) noexcept {

@@ -3,14 +3,17 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include <endian.h>
 
+#include "device/clock.h"
 #include "device/rcu.h"
 #include "verbs/address.h"
 #include "verbs/devices.h"
 #include "verbs/export.h"
 #include "verbs/objects.h"
+#include "verbs/operations.h"
 #include "verbs/port_rate.h"
 #include "verbs/real.h"
 #include "verbs/refusal.h"
@@ -99,6 +102,13 @@ void fill_paging(ibv_device_attr_ex& attributes) noexcept {
   attributes.odp_caps.per_transport_caps = {
       .rc_odp_caps = kReliable, .uc_odp_caps = kUnreliable, .ud_odp_caps = kDatagram};
   attributes.xrc_odp_caps = kReliable;
+}
+
+// Completions are stamped by the monotonic clock, in nanoseconds; the frequency is told in kHz.
+void fill_clock(ibv_device_attr_ex& attributes) noexcept {
+  attributes.completion_timestamp_mask = UINT64_MAX;
+  attributes.hca_core_clock = 1'000'000;
+  attributes.cq_mod_caps = {.max_cq_count = UINT16_MAX, .max_cq_period = UINT16_MAX};
 }
 
 void fill_port(device::Context& machine, ibv_port_attr& attributes) noexcept {
@@ -192,9 +202,20 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
   full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
   full.phys_port_cnt_ex = 1;
   fill_paging(full);
+  fill_clock(full);
   full.max_dm_size = ours(context).machine->limits().max_dm_size;
   std::memset(attributes, 0, size);
   std::memcpy(attributes, &full, std::min(size, sizeof full));
+  return 0;
+}
+
+// As providers do: all ticks stand in tv_nsec.
+int query_rt_values(ibv_context* context, ibv_values_ex* values) noexcept {
+  if (!alive(context)) return device::Context::refuse_child();
+  const std::uint32_t wanted = std::exchange(values->comp_mask, 0);
+  if ((wanted & IBV_VALUES_MASK_RAW_CLOCK) == 0) return EINVAL;
+  values->raw_clock = {.tv_sec = 0, .tv_nsec = device::now().ns};
+  values->comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
   return 0;
 }
 

@@ -199,7 +199,7 @@ TEST_F(Extended, OnlyAQueuePairMadeForThemHasTheCalls) {
 TEST_F(Extended, UnknownWishesAreRefused) {
   ibv_cq_init_attr_ex attributes{};
   attributes.cqe = 8;
-  attributes.wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP;
+  attributes.wc_flags = IBV_WC_EX_WITH_CVLAN;
   errno = 0;
   EXPECT_EQ(nullptr, ibv_create_cq_ex(context_.get(), &attributes));
   EXPECT_EQ(EOPNOTSUPP, errno);

@@ -259,8 +259,6 @@ TEST_F(Objects, WhatIsNotSupportedSaysSo) {
   EXPECT_EQ(EOPNOTSUPP, ibv_query_ece(qp.get(), &ece));
   EXPECT_EQ(EOPNOTSUPP, ibv_set_ece(qp.get(), &ece));
   EXPECT_EQ(0, ibv_query_qp_data_in_order(qp.get(), IBV_WR_SEND, 0));
-  ibv_modify_cq_attr moderation{.attr_mask = IBV_CQ_ATTR_MODERATE, .moderate = {1, 1}};
-  EXPECT_EQ(EOPNOTSUPP, ibv_modify_cq(cq_.get(), &moderation));
 }
 
 // A raw packet queue pair is a matter of rights first, as with the kernel.
