@@ -7,9 +7,11 @@ namespace verbena::device {
 Result<std::unique_ptr<AddressHandle>> AddressHandle::create(ProtectionDomain& domain,
                                                              const engine::AddressVector& vector) {
   Context& context = domain.context();
+  engine::AddressVector wanted = vector;
+  if (context.quirks().has(Quirk::kHopLimitOverride)) wanted.hop_limit = kOverriddenHopLimit;
   Result<engine::AddressHandle> handle = [&] {
     const RcuReadSection section;
-    return engine::validate(vector, context.port().snapshot().view(), &domain.engine());
+    return engine::validate(wanted, context.port().snapshot().view(), &domain.engine());
   }();
   if (!handle) return tl::make_unexpected(handle.error());
   if (auto entered = context.enter(ObjectKind::kAddressHandle); !entered) return tl::make_unexpected(entered.error());

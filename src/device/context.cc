@@ -118,17 +118,31 @@ Result<MemoryKey> Context::add_region(engine::MemoryRegion& region) {
   return memory_.insert(region);
 }
 
+Status Context::check_unbound(const engine::MemoryRegion& region) {
+  if (region.bound_windows == 0) return {};
+  return failure(
+      ErrorCode::kBusy,
+      fmt::format("{}: memory region {:#x} has {} memory window(s) bound to it: invalidate or unbind them, or "
+                  "deallocate them, first",
+                  port_.device().name(), region.key.value(), region.bound_windows),
+      EBUSY);
+}
+
 Status Context::remove_region(const engine::MemoryRegion& region) {
   {
     const std::lock_guard guard(memory_mutex_);
-    if (region.bound_windows != 0) {
-      return failure(ErrorCode::kBusy,
-                     fmt::format("{}: memory region {:#x} has {} memory window(s) bound to it: invalidate or unbind "
-                                 "them, or deallocate them, first",
-                                 port_.device().name(), region.key.value(), region.bound_windows),
-                     EBUSY);
-    }
+    if (auto unbound = check_unbound(region); !unbound) return unbound;
     memory_.remove(region.key);
+  }
+  wait_for_readers();
+  return {};
+}
+
+Status Context::replace_region(const engine::MemoryRegion& old, engine::MemoryRegion& region) {
+  {
+    const std::lock_guard guard(memory_mutex_);
+    if (auto unbound = check_unbound(old); !unbound) return unbound;
+    memory_.replace(old, region);
   }
   wait_for_readers();
   return {};

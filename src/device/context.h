@@ -50,6 +50,7 @@ class Context final : public std::enable_shared_from_this<Context>, public engin
   Port& port() noexcept { return port_; }
   Runtime& runtime() noexcept { return *runtime_; }
   const engine::Limits& limits() const noexcept { return limits_; }
+  const Quirks& quirks() const noexcept { return runtime_->settings().quirks; }
   EventChannel& async_events() noexcept { return *async_events_; }
 
   // Memory regions and windows; the writer's lock is inside.
@@ -57,6 +58,9 @@ class Context final : public std::enable_shared_from_this<Context>, public engin
   Result<MemoryKey> add_region(engine::MemoryRegion& region);
   // The region is out of sight of every look-up when this returns success. EBUSY while a window is bound to it.
   Status remove_region(const engine::MemoryRegion& region);
+  // `region` takes the place and the key of `old`, which nobody sees any more when this returns success. EBUSY as
+  // above.
+  Status replace_region(const engine::MemoryRegion& old, engine::MemoryRegion& region);
   Result<MemoryKey> add_window(engine::MemoryWindow& window);
   void remove_window(engine::MemoryWindow& window) noexcept;
   engine::MemoryFault bind(const engine::BindRequest& request) noexcept override;
@@ -84,6 +88,7 @@ class Context final : public std::enable_shared_from_this<Context>, public engin
 
  private:
   Context(std::shared_ptr<Runtime> runtime, Port& port, std::unique_ptr<EventChannel> events);
+  Status check_unbound(const engine::MemoryRegion& region);  // Requires: memory_mutex_
   void on_port_event(PortEvent event) noexcept override;
   void on_mtu(std::uint32_t bytes) noexcept override;
 

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::uint32_t kMostLogAlignment = 12;
 constexpr std::size_t kLine = 64;
+constexpr std::uint64_t kUnit = 4;
 
 }  // namespace
 
@@ -53,14 +54,19 @@ DeviceMemory::~DeviceMemory() {
   context_->leave(ObjectKind::kDeviceMemory);
 }
 
-int DeviceMemory::copy_in(std::uint64_t offset, const void* from, std::size_t length) noexcept {
+int DeviceMemory::check(std::uint64_t offset, std::uint64_t length) const noexcept {
   if (!covers(offset, length)) return EFAULT;
+  return (offset | length) % kUnit == 0 ? 0 : EINVAL;
+}
+
+int DeviceMemory::copy_in(std::uint64_t offset, const void* from, std::size_t length) noexcept {
+  if (const int error = check(offset, length)) return error;
   std::memcpy(bytes_.get() + offset, from, length);
   return 0;
 }
 
 int DeviceMemory::copy_out(void* to, std::uint64_t offset, std::size_t length) const noexcept {
-  if (!covers(offset, length)) return EFAULT;
+  if (const int error = check(offset, length)) return error;
   std::memcpy(to, bytes_.get() + offset, length);
   return 0;
 }

@@ -30,11 +30,13 @@ class DeviceMemory {
   bool covers(std::uint64_t offset, std::uint64_t length) const noexcept {
     return offset <= length_ && length <= length_ - offset;
   }
-  // 0, or EFAULT beyond the end.
+  // 0, EFAULT beyond the end, or EINVAL where offset or length is no multiple of 4: as on hardware, and a program that
+  // has not seen it here would see it there.
   int copy_in(std::uint64_t offset, const void* from, std::size_t length) noexcept;
   int copy_out(void* to, std::uint64_t offset, std::size_t length) const noexcept;
 
  private:
+  int check(std::uint64_t offset, std::uint64_t length) const noexcept;
   struct Free {
     void operator()(std::byte* bytes) const noexcept;
   };

@@ -28,7 +28,7 @@ Status check_memory(const engine::MemoryRegion& region) {
 
 Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create(ProtectionDomain& domain, std::uint64_t address,
                                                            std::uint64_t length, std::uint64_t iova,
-                                                           engine::AccessFlags access) {
+                                                           engine::AccessFlags access, MemoryRegion* instead_of) {
   engine::MemoryRegion region;
   region.domain = &domain.engine();
   region.address = address;
@@ -37,7 +37,12 @@ Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create(ProtectionDomain& dom
   region.access = access;
   if (auto checked = engine::check_region(region); !checked) return tl::make_unexpected(checked.error());
   if (auto checked = check_memory(region); !checked) return tl::make_unexpected(checked.error());
-  return publish(domain, region);
+  const bool counts = domain.context().quirks().has(Quirk::kMemlock) && (access & engine::kOnDemand) == 0;
+  auto locked = counts ? LockedMemory::charge(address, length) : LockedMemory();
+  if (!locked) return tl::make_unexpected(locked.error());
+  auto made = publish(domain, region, instead_of);
+  if (made) (*made)->locked_ = std::move(*locked);
+  return made;
 }
 
 Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create_null(ProtectionDomain& domain) {
@@ -57,7 +62,7 @@ Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create_in(ProtectionDomain& 
                                                               std::uint64_t offset, std::uint64_t length,
                                                               engine::AccessFlags access) {
   constexpr engine::AccessFlags kPossible = engine::kKnownAccess & ~(engine::kOnDemand | engine::kHugePages);
-  if (!memory->covers(offset, length) || length == 0) {
+  if (!memory->covers(offset, length)) {
     return failure(ErrorCode::kInvalidArgument,
                    fmt::format("{} bytes from byte {} of device memory that has {}", length, offset, memory->length()),
                    EINVAL);
@@ -79,14 +84,26 @@ Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create_in(ProtectionDomain& 
 }
 
 Result<std::unique_ptr<MemoryRegion>> MemoryRegion::publish(ProtectionDomain& domain,
-                                                            const engine::MemoryRegion& region) {
+                                                            const engine::MemoryRegion& region,
+                                                            MemoryRegion* instead_of) {
   Context& context = domain.context();
   if (auto entered = context.enter(ObjectKind::kMemoryRegion); !entered) return tl::make_unexpected(entered.error());
   std::unique_ptr<MemoryRegion> made(new MemoryRegion(domain, region));
-  if (auto key = made->context_->add_region(made->region_); !key) return tl::make_unexpected(key.error());
+  if (auto in_table = made->enter_table(instead_of); !in_table) return tl::make_unexpected(in_table.error());
   made->published_ = true;
   domain.engine().enter(engine::Resident::kMemoryRegion);
   return made;
+}
+
+Status MemoryRegion::enter_table(MemoryRegion* instead_of) {
+  if (instead_of == nullptr) {
+    auto key = context_->add_region(region_);
+    return key ? Status{} : tl::make_unexpected(key.error());
+  }
+  if (auto replaced = context_->replace_region(instead_of->region_, region_); !replaced) return replaced;
+  instead_of->published_ = false;
+  instead_of->domain_.engine().leave(engine::Resident::kMemoryRegion);
+  return {};
 }
 
 MemoryRegion::~MemoryRegion() {

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "device/device_memory.h"
+#include "device/locked_memory.h"
 #include "device/protection_domain.h"
 #include "engine/memory_region.h"
 
@@ -16,13 +17,15 @@ namespace verbena::device {
 
 class MemoryRegion {
  public:
-  // `iova`: what work requests call the first byte. Errors: EINVAL for access flags that contradict each other or are
-  // unknown, for a region that wraps around and for one without a page; EFAULT for memory that is not mapped, or not
-  // writable where it is to be written, unless it is on demand; ENOMEM at the limit. All that the process has or will
-  // have: on demand, from 0, UINT64_MAX bytes.
+  // `iova`: what work requests call the first byte. `instead_of`: takes the place and the key of that region, which is
+  // then withdrawn; where that fails it stays as it was (EBUSY while a memory window is bound to it). Errors: EINVAL
+  // for access flags that contradict each other or are unknown, for a region that wraps around and for one without a
+  // page; EFAULT for memory that is not mapped, or not writable where it is to be written, unless it is on demand;
+  // ENOMEM at the limit, and with the quirk `memlock` at that of locked memory. All that the process has or will have:
+  // on demand, from 0, UINT64_MAX bytes.
   static Result<std::unique_ptr<MemoryRegion>> create(ProtectionDomain& domain, std::uint64_t address,
                                                       std::uint64_t length, std::uint64_t iova,
-                                                      engine::AccessFlags access);
+                                                      engine::AccessFlags access, MemoryRegion* instead_of = nullptr);
   // Reads zeros, throws away what is written, whatever the address; only for this side (no remote right). ENOMEM at
   // the limit.
   static Result<std::unique_ptr<MemoryRegion>> create_null(ProtectionDomain& domain);
@@ -46,7 +49,9 @@ class MemoryRegion {
   const ProtectionDomain& domain() const noexcept { return domain_; }
 
  private:
-  static Result<std::unique_ptr<MemoryRegion>> publish(ProtectionDomain& domain, const engine::MemoryRegion& region);
+  static Result<std::unique_ptr<MemoryRegion>> publish(ProtectionDomain& domain, const engine::MemoryRegion& region,
+                                                       MemoryRegion* instead_of = nullptr);
+  Status enter_table(MemoryRegion* instead_of);
   MemoryRegion(ProtectionDomain& domain, const engine::MemoryRegion& region)
       : context_(domain.context().shared_from_this()),
         domain_(domain),
@@ -55,6 +60,7 @@ class MemoryRegion {
 
   const std::shared_ptr<Context> context_;
   ProtectionDomain& domain_;
+  LockedMemory locked_;                   // as counted with the quirk `memlock`
   std::shared_ptr<DeviceMemory> memory_;  // that it is of; nullptr: the process' own
   engine::MemoryRegion region_;
   bool published_ = false;

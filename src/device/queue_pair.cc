@@ -106,6 +106,7 @@ QueuePair::QueuePair(ProtectionDomain& domain, const QpInit& init, Qpn qpn)
                .shared_receives = init.shared_receives,
                .capabilities = init.capabilities,
                .signal_all = init.signal_all,
+               .quirks = domain.context().quirks().of_receiving(),
                .observer = this,
                .windows = context_.get()}) {
   engine_.set_source_port(wire::source_port_of_qpn(qpn));

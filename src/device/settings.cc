@@ -61,6 +61,7 @@ Result<Settings> parse_settings(const std::function<std::optional<std::string>(s
                                take(given("VERBENA_IMPAIR"), transport::parse_impair_spec, settings.impairment),
                                take(given("VERBENA_LIMITS"), parse_limits, settings.limits),
                                take(given("VERBENA_INJECT"), parse_injection, settings.injection),
+                               take(given("VERBENA_QUIRKS"), parse_quirks, settings.quirks),
                                take(given("VERBENA_LOG"), parse_log_level, settings.log_level)}) {
     if (!status) return tl::make_unexpected(status.error());
   }

@@ -12,6 +12,7 @@
 #include "base/setting.h"
 #include "device/injection.h"
 #include "device/limits.h"
+#include "device/quirks.h"
 #include "transport/impair/impair_spec.h"
 #include "verbena/result.h"
 
@@ -42,6 +43,13 @@ inline constexpr std::array kSettingRows{
                "alloc_dm, "
                "create_cq, "
                "open_xrcd, create_srq and create_qp; events.lose=50%; seed=7."},
+    SettingRow{"VERBENA_QUIRKS", "NAME[,NAME...]", "none",
+               "Behaviour of other devices that programs meet in the field. "
+               "memlock: registering memory counts against `ulimit -l` of the process, unless it has CAP_IPC_LOCK; "
+               "grh_checksum_zero: the IPv4 header of a received datagram has the checksum 0; "
+               "grh_dirty: the first 20 bytes of the 40 in front of a datagram over IPv4 stay as they were; "
+               "wc_sl_unfilled: `wc.sl` of a received datagram is 0 and does not tell IPv4 from IPv6; "
+               "hop_limit_override: every address handle has the hop limit 64, whatever it was made with."},
     SettingRow{"VERBENA_STRICT", "on|off", "off",
                "Whether misuse is looked for that a device need not see: an address handle that is destroyed while a "
                "posted send names it is counted and named in the log."},
@@ -58,6 +66,7 @@ struct Settings {
   transport::ImpairSpec impairment;
   engine::Limits limits = standard_limits();
   InjectionSpec injection;
+  Quirks quirks;
   std::string pcap;
   std::string log_level = "warn";
 };

@@ -72,6 +72,11 @@ MemoryRegion* MemoryTable::remove(MemoryKey key) noexcept {
   return region;
 }
 
+void MemoryTable::replace(const MemoryRegion& old, MemoryRegion& region) noexcept {
+  region.key = old.key;
+  entry_of(old.key.value() >> 8)->store(&region, std::memory_order_release);  // partner: the acquire load in at()
+}
+
 void MemoryTable::remove(MemoryWindow& window) noexcept {
   window.unbind();
   Entry* entry = entry_of(window.key().value() >> 8);

@@ -42,6 +42,9 @@ class MemoryTable {
   // The region, now unpublished, or nullptr where the key names none. Requires: no window is bound to it.
   MemoryRegion* remove(MemoryKey key) noexcept;
 
+  // `region` takes the place and the key of `old`. Requires: `old` is in the table, and no window is bound to it.
+  void replace(const MemoryRegion& old, MemoryRegion& region) noexcept;
+
   // The same for a window, which begins unbound.
   Result<MemoryKey> insert(MemoryWindow& window);
   // Unbinds it as well.

@@ -51,6 +51,16 @@ TEST_F(MemoryTableTest, ForgetsARemovedRegion) {
   EXPECT_EQ(table_.size(), 0U);
 }
 
+TEST_F(MemoryTableTest, AReplacedRegionHasTheKeyOfTheOldOne) {
+  const MemoryRegion& old = add(0x1000, 0x100);
+  MemoryRegion other{&domain_, 0x5000, 0x10, 0x5000, kLocalWrite, {}};
+  table_.replace(old, other);
+  EXPECT_EQ(other.key, old.key);
+  EXPECT_EQ(table_.size(), 1U);
+  EXPECT_EQ(resolve({0x1000, 1, old.key.value()}), MemoryFault::kOutOfBounds);
+  EXPECT_EQ(resolve({0x5000, 16, old.key.value()}, kLocalWrite), MemoryFault::kNone);
+}
+
 TEST_F(MemoryTableTest, StopsAtItsMaximum) {
   std::set<std::uint32_t> keys;
   for (int i = 0; i < 64; ++i) keys.insert(add(0x1000, 1).key.value());

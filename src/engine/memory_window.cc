@@ -41,7 +41,7 @@ MemoryFault MemoryWindow::bind(const BindRequest& request, MemoryRegion* region)
   }
   ++region_->bound_windows;
   // On demand: so is what is bound to it.
-  const AccessFlags access = (request.access & ~kZeroBased) | (region->access & kOnDemand);
+  const AccessFlags access = (request.access & ~(kZeroBased | kLocalWrite)) | (region->access & kOnDemand);
   write({request.key.value(), request.by.value(), access, (request.access & kZeroBased) != 0 ? 0 : request.address,
          request.length, region->address + (request.address - region->iova)});
   return MemoryFault::kNone;

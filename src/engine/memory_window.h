@@ -51,7 +51,8 @@ struct BindRequest {
 };
 
 // What kinds of right a window can give.
-inline constexpr AccessFlags kWindowAccess = kRemoteWrite | kRemoteRead | kRemoteAtomic | kZeroBased;
+// Programs say kLocalWrite as well, as they do for a region; it means nothing here.
+inline constexpr AccessFlags kWindowAccess = kRemoteWrite | kRemoteRead | kRemoteAtomic | kZeroBased | kLocalWrite;
 
 class MemoryWindow {
  public:

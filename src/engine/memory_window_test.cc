@@ -171,7 +171,8 @@ TEST_F(MemoryWindowTest, ARequestThatBreaksARuleChangesNothing) {
        [](MemoryWindowTest& t, BindRequest& r) { r.region = t.closed_.key; }},
       {"writable over read-only", MemoryFault::kNoAccess,
        [](MemoryWindowTest& t, BindRequest& r) { r.region = t.readable_.key; }},
-      {"local right", MemoryFault::kNoAccess, [](MemoryWindowTest&, BindRequest& r) { r.access |= kLocalWrite; }},
+      {"no right of a window", MemoryFault::kNoAccess,
+       [](MemoryWindowTest&, BindRequest& r) { r.access |= kMemoryWindowBind; }},
       {"before the region", MemoryFault::kOutOfBounds, [](MemoryWindowTest&, BindRequest& r) { r.address = 0x4fffff; }},
       {"beyond the region", MemoryFault::kOutOfBounds, [](MemoryWindowTest&, BindRequest& r) { r.length = 0xf1; }},
       {"huge", MemoryFault::kOutOfBounds, [](MemoryWindowTest&, BindRequest& r) { r.length = UINT64_MAX; }},
@@ -193,6 +194,13 @@ TEST_F(MemoryWindowTest, ReadOnlyOverAReadOnlyRegionIsAllowed) {
   BindRequest bind = request(second_, 0x500000, 0x100, kRemoteRead);
   bind.region = readable_.key;
   EXPECT_EQ(table_.bind(bind), MemoryFault::kNone);
+}
+
+TEST_F(MemoryWindowTest, ALocalRightIsTakenAndMeansNothing) {
+  const BindRequest bind = request(second_, 0x500010, 0x20, kRemoteRead | kLocalWrite);
+  ASSERT_EQ(table_.bind(bind), MemoryFault::kNone);
+  EXPECT_EQ(reach(bind.key, 0x500010, 8), MemoryFault::kNone);
+  EXPECT_EQ(reach(bind.key, 0x500010, 8, kBinder, kLocalWrite), MemoryFault::kNoAccess);
 }
 
 TEST_F(MemoryWindowTest, IsGoneWhenRemoved) {

@@ -92,6 +92,7 @@ QueuePair::QueuePair(const QpConfig& config)
       send_completions_(config.send_completions),
       receive_completions_(config.receive_completions),
       shared_receives_(config.shared_receives),
+      quirks_(config.quirks),
       has_windows_(config.windows != nullptr),
       send_queue_(config.capabilities.max_send_wr, config.capabilities.max_send_sge,
                   config.capabilities.max_inline_data),

@@ -45,6 +45,7 @@
 #include "engine/qp_attributes.h"
 #include "engine/qp_state.h"
 #include "engine/receive_queue.h"
+#include "engine/receive_quirks.h"
 #include "engine/requester.h"
 #include "engine/responder.h"
 #include "engine/send_queue.h"
@@ -80,6 +81,7 @@ struct QpConfig {
   ReceiveSource* shared_receives = nullptr;  // nullptr: a receive queue of its own
   QpCapabilities capabilities;               // within the limits of the device; the caller has checked
   bool signal_all = false;
+  ReceiveQuirks quirks;
   TransportObserver* observer = nullptr;  // of connections; nullptr: none
   WindowBinder* windows = nullptr;        // nullptr: no memory windows
 };
@@ -215,6 +217,7 @@ class alignas(64) QueuePair {
   CompletionSink* const send_completions_;
   CompletionSink* const receive_completions_;
   ReceiveSource* const shared_receives_;
+  const ReceiveQuirks quirks_;
   const bool has_windows_;
 
   // Written by modify(), with both sides held; read by both.

@@ -38,20 +38,29 @@ class Scatter {
   explicit Scatter(const Target& target) noexcept : next_(target.parts.data()) {}
 
   // Requires: as much room is left.
+  void skip(std::size_t count) noexcept {
+    while (count != 0) count -= advance(count).size();
+  }
   void write(std::span<const std::byte> bytes) noexcept {
     while (!bytes.empty()) {
-      if (offset_ == next_->size()) {
-        ++next_;
-        offset_ = 0;
-      }
-      const std::size_t count = std::min(bytes.size(), next_->size() - offset_);
-      std::memcpy(next_->data() + offset_, bytes.data(), count);
-      offset_ += count;
-      bytes = bytes.subspan(count);
+      const std::span<std::byte> room = advance(bytes.size());
+      std::memcpy(room.data(), bytes.data(), room.size());
+      bytes = bytes.subspan(room.size());
     }
   }
 
  private:
+  // The next bytes of one piece, at most `wanted`.
+  std::span<std::byte> advance(std::size_t wanted) noexcept {
+    if (offset_ == next_->size()) {
+      ++next_;
+      offset_ = 0;
+    }
+    const std::span<std::byte> room = next_->subspan(offset_, std::min(wanted, next_->size() - offset_));
+    offset_ += room.size();
+    return room;
+  }
+
   const std::span<std::byte>* next_;
   std::size_t offset_ = 0;
 };
@@ -69,6 +78,24 @@ void write(const Envelope& envelope, std::size_t udp_payload_size, std::span<con
   wire::write_grh(envelope, udp_payload_size, grh);
   Scatter scatter(target);
   scatter.write(grh);
+  scatter.write(payload);
+}
+
+// The same for an IPv4 header, as some devices do it.
+void write_with_quirks(const Envelope& envelope, std::size_t udp_payload_size, std::span<const std::byte> payload,
+                       const Target& target, ReceiveQuirks quirks) noexcept {
+  constexpr std::size_t kFront = wire::kGrhSize - wire::kIpv4Size;
+  constexpr std::size_t kChecksum = kFront + 10;
+  std::array<std::byte, wire::kGrhSize> grh;
+  wire::write_grh(envelope, udp_payload_size, grh);
+  if (quirks.grh_checksum_zero) grh[kChecksum] = grh[kChecksum + 1] = std::byte{0};
+  Scatter scatter(target);
+  if (quirks.grh_dirty) {
+    scatter.skip(kFront);
+    scatter.write(std::span(grh).subspan(kFront));
+  } else {
+    scatter.write(grh);
+  }
   scatter.write(payload);
 }
 
@@ -105,7 +132,11 @@ Drop QueuePair::deliver_ud(const wire::Packet& packet, const Envelope& envelope,
   const MemoryFault fault = resolve(*memory_, *domain_, request.sges, size, target);
   if (fault != MemoryFault::kNone) [[unlikely]]
     return fail_receive(request.wr_id, fault);
-  write(envelope, udp_payload_size, packet.payload, target);
+  if (quirks_.any() && wire::is_ipv4(envelope)) [[unlikely]] {
+    write_with_quirks(envelope, udp_payload_size, packet.payload, target, quirks_);
+  } else {
+    write(envelope, udp_payload_size, packet.payload, target);
+  }
 
   Completion completion;
   completion.wr_id = request.wr_id;
@@ -121,7 +152,8 @@ Drop QueuePair::deliver_ud(const wire::Packet& packet, const Envelope& envelope,
   completion.solicited = packet.bth.solicited;
   // RoCE has no service level in a packet; ConnectX tells here what kind of header stands in front of the payload, and
   // UCX looks for it.
-  completion.service_level = envelope.destination.is_ipv4_mapped() ? kHeaderIsIpv4 : kHeaderIsIpv6;
+  const bool is_ipv4 = envelope.destination.is_ipv4_mapped();
+  completion.service_level = quirks_.wc_sl_unfilled ? std::uint8_t{0} : is_ipv4 ? kHeaderIsIpv4 : kHeaderIsIpv6;
   return receive_completions_->push(completion, receive_place()) ? Drop::kNone : Drop::kCqOverrun;
 }
 

@@ -29,13 +29,14 @@ class UdReceiveTest : public ::testing::Test {
     packet.payload = payload_;
     return packet;
   }
-  Drop receive(const wire::Packet& packet) {
+  Drop receive(const wire::Packet& packet) { return receive(qp_, packet); }
+  Drop receive(QueuePair& qp, const wire::Packet& packet) {
     std::vector<std::byte> bytes(wire::kMaxHeaderSize);
     bytes.resize(wire::encode_headers(packet, bytes));
     bytes.insert(bytes.end(), packet.payload.begin(), packet.payload.end());
     bytes.resize(bytes.size() + wire::pad_count(packet.payload.size()));
     size_ = bytes.size() + wire::kIcrcSize;
-    return deliver(qp_, bytes, envelope_);
+    return deliver(qp, bytes, envelope_);
   }
   void post(std::uint64_t wr_id, std::uint32_t length) {
     const Sge sge = host_.sge(0, length);
@@ -126,6 +127,29 @@ TEST_F(UdReceiveTest, ScattersOverPiecesCutAnywhere) {
       EXPECT_EQ(host_.bytes()[2000 + second], std::byte{0xee});
       ASSERT_TRUE(host_.receive_completions().poll());
     }
+  }
+}
+
+TEST_F(UdReceiveTest, QuirksAreThoseThatWereAskedFor) {
+  for (unsigned bits = 0; bits < 8; ++bits) {
+    const ReceiveQuirks quirks{
+        .grh_checksum_zero = (bits & 1) != 0, .grh_dirty = (bits & 2) != 0, .wc_sl_unfilled = (bits & 4) != 0};
+    QpConfig config = host_.config(100);
+    config.quirks = quirks;
+    QueuePair odd(config);
+    ASSERT_TRUE(bring_to(odd, QpState::kReadyToReceive, host_.port()));
+    std::fill(host_.bytes().begin(), host_.bytes().end(), std::byte{0xee});
+    const std::array sges{host_.sge(0, 13), host_.sge(1000, 77)};  // cut within the first 20 bytes
+    ASSERT_EQ(odd.post_receive(1, sges), 0);
+    ASSERT_EQ(receive(odd, good()), Drop::kNone);
+    std::vector<std::byte> wanted = expected();
+    if (quirks.grh_dirty) std::fill_n(wanted.begin(), 20, std::byte{0xee});
+    if (quirks.grh_checksum_zero) wanted[30] = wanted[31] = std::byte{0};
+    EXPECT_EQ(received(sges, 90), wanted) << bits;
+    const auto completion = host_.receive_completions().poll();
+    ASSERT_TRUE(completion);
+    EXPECT_EQ(completion->service_level, quirks.wc_sl_unfilled ? 0 : kHeaderIsIpv4);
+    EXPECT_EQ(completion->byte_length, 90U);
   }
 }
 

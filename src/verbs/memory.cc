@@ -46,11 +46,8 @@ int register_region(VerbsMr& mr, const Wanted& wanted) {
   // A zero-based region is addressed from its first byte, whatever was passed for it.
   const std::uint64_t iova = (wanted.access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : wanted.iova;
   auto made = device::MemoryRegion::create(*ours(wanted.pd).machine, reinterpret_cast<std::uint64_t>(wanted.address),
-                                           wanted.length, iova, wanted.access);
+                                           wanted.length, iova, wanted.access, mr.machine.get());
   if (!made) return device::report(made.error());
-  if (mr.machine != nullptr) {
-    if (const int error = errno_of(mr.machine->withdraw())) return error;
-  }
   mr.machine = std::move(*made);
   shared_regions().add(*ours(wanted.pd->context).machine, mr.machine->handle(), mr.machine);
   mr.domain = Hold(ours(wanted.pd).holders);
@@ -124,7 +121,7 @@ device::Prefetch to_prefetch(ibv_advise_mr_advice advice) noexcept {
                                                          : device::Prefetch::kPresentOnly;
 }
 
-// A new region in the place of the old one; the keys change. Where it cannot be had, the old one stays as it was.
+// A new region in the place of the old one, under the same keys. Where it cannot be had, the old one stays as it was.
 int replace_region(VerbsMr& mr, unsigned flags, ibv_pd* pd, void* address, std::size_t length, int access) {
   if (flags == 0 || (flags & ~static_cast<unsigned>(IBV_REREG_MR_FLAGS_SUPPORTED)) != 0) return EINVAL;
   if ((flags & kChangePd) != 0 && (pd == nullptr || pd->context != mr.base.context)) return EINVAL;

@@ -11,7 +11,8 @@
 namespace verbena::verbs {
 namespace {
 
-constexpr unsigned kWindowAccess = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+constexpr unsigned kWindowAccess =
+    IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_LOCAL_WRITE;
 
 ibv_mw* make_window(ibv_pd* pd, ibv_mw_type type) {
   if (!alive(pd->context)) return null_with(device::Context::refuse_child());

@@ -66,9 +66,9 @@ TEST_F(Import, DeviceMemoryIsTheSameBytes) {
   auto second = import();
   ibv_dm* const again = ibv_import_dm(second.get(), dm->handle);
   ASSERT_NE(nullptr, again);
-  ASSERT_EQ(0, ibv_memcpy_to_dm(dm.get(), 3, "verbena", 8));
+  ASSERT_EQ(0, ibv_memcpy_to_dm(dm.get(), 4, "verbena", 8));
   std::array<char, 8> got{};
-  EXPECT_EQ(0, ibv_memcpy_from_dm(got.data(), again, 3, 8));
+  EXPECT_EQ(0, ibv_memcpy_from_dm(got.data(), again, 4, 8));
   EXPECT_STREQ("verbena", got.data());
   ibv_unimport_dm(again);
 }

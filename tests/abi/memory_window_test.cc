@@ -58,7 +58,7 @@ TEST_F(MemoryWindows, ADatagramQueuePairBindsNone) {
   const std::uint32_t key = mw->rkey;
   EXPECT_EQ(EINVAL, ibv_bind_mw(qp.get(), mw.get(), &bind));
   EXPECT_EQ(key, mw->rkey);
-  bind.bind_info.mw_access_flags = IBV_ACCESS_LOCAL_WRITE;
+  bind.bind_info.mw_access_flags = IBV_ACCESS_MW_BIND;
   EXPECT_EQ(EINVAL, ibv_bind_mw(qp.get(), mw.get(), &bind));
 }
 
