@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/testing/connection_bench.h"
+#include "wire/credit.h"
 #include "wire/rnr_timer.h"
 
 namespace verbena::engine {
@@ -581,6 +582,71 @@ TEST(Requester, WhatTheTransportDidNotTakeIsYieldedAgain) {
   ASSERT_EQ(rest.size(), 2U);
   EXPECT_EQ(rest[0].psn(), psn(2));
   EXPECT_EQ(rest[0].opcode(), Opcode::kRcSendMiddle);
+}
+
+// --- credits
+
+TEST(Requester, SendsAsManyMessagesAsThereAreReceivesAndOneMore) {
+  ConnectionBench bench;
+  bench.bring_up();
+  for (int i = 0; i < 12; ++i) bench.post(SendOpcode::kSend);
+  Transmit packet;
+  ASSERT_TRUE(bench.qp().poll_transmit(bench.now, packet));
+  bench.qp().on_transmitted(1);
+  bench.acknowledge(psn(0), wire::credit_code(3));
+  EXPECT_EQ(bench.requests().size(), 4U);
+  EXPECT_FALSE(bench.qp().has_untransmitted());
+  bench.acknowledge(psn(2), wire::credit_code(1));
+  EXPECT_TRUE(bench.requests().empty()) << "three were promised, of which two are used";
+  bench.acknowledge(psn(4), wire::credit_code(0));
+  EXPECT_EQ(bench.requests().size(), 1U) << "one finds out whether there are receives again";
+  bench.acknowledge(psn(5), wire::credit_code(2));
+  EXPECT_EQ(bench.requests().size(), 3U);
+  bench.acknowledge(psn(6), wire::kNoCreditLimit);
+  EXPECT_EQ(bench.requests().size(), 3U) << "no limit any more";
+}
+
+TEST(Requester, WhatTakesNoReceiveNeedsNoCredit) {
+  ConnectionBench bench;
+  bench.bring_up();
+  bench.post(SendOpcode::kSend);
+  bench.requests();
+  bench.acknowledge(psn(0), wire::credit_code(0));
+  for (int i = 0; i < 4; ++i) bench.post(SendOpcode::kRdmaWrite);
+  bench.post(SendOpcode::kRdmaWriteWithImmediate);
+  bench.post(SendOpcode::kRdmaWrite);
+  bench.post(SendOpcode::kRdmaRead);
+  EXPECT_EQ(bench.requests().size(), 7U);
+  bench.post(SendOpcode::kSend);
+  EXPECT_TRUE(bench.requests().empty());
+}
+
+TEST(Requester, AReadThatConfirmsAMessageLetsTheNextOneGo) {
+  ConnectionBench bench;
+  bench.bring_up();
+  bench.post(SendOpcode::kSend);
+  bench.requests();
+  bench.acknowledge(psn(0), wire::credit_code(0));
+  bench.post(SendOpcode::kSend);
+  bench.post(SendOpcode::kRdmaRead, 8);
+  bench.post(SendOpcode::kSend);
+  EXPECT_EQ(bench.requests().size(), 2U);
+  const auto content = pattern(8);
+  bench.read_response(Opcode::kRcReadResponseOnly, psn(2), content);  // the acknowledgement of the send was lost
+  EXPECT_EQ(bench.requests().size(), 1U);
+}
+
+TEST(Requester, WhatWasAllowedOnceIsSentAgainWithoutCredit) {
+  ConnectionBench bench;
+  bench.bring_up();
+  for (int i = 0; i < 6; ++i) bench.post(SendOpcode::kSend);
+  bench.requests();
+  bench.acknowledge(psn(0), wire::credit_code(0));
+  bench.answer(Syndrome::rnr_nak(1), psn(1));
+  bench.run_timer();
+  EXPECT_EQ(bench.requests().size(), 1U) << "the first of them asks";
+  bench.acknowledge(psn(1), wire::credit_code(8));
+  EXPECT_EQ(bench.requests().size(), 4U);
 }
 
 // --- what fails at this end

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/testing/connection_bench.h"
+#include "wire/credit.h"
 
 namespace verbena::engine {
 namespace {
@@ -373,6 +374,36 @@ TEST(Responder, AnswersThatTheTransportDidNotTakeAreYieldedAgain) {
   EXPECT_EQ(rest[0].opcode(), Opcode::kRcReadResponseMiddle);
   EXPECT_EQ(rest[0].psn(), psn(1));
   EXPECT_EQ(rest[2].opcode(), Opcode::kRcAtomicAcknowledge);
+}
+
+// --- credits
+
+TEST(Responder, TellsHowManyReceivesItHas) {
+  ConnectionBench bench;
+  bench.bring_up();
+  for (std::uint64_t i = 1; i <= 6; ++i) bench.post_receive(i, 64);
+  bench.receive(send(bench, Opcode::kRcSendOnly, psn(0), {}));
+  auto answers = bench.responses();
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_EQ(wire::credits_of(answers[0].packet.aeth.syndrome.code()), 4U)
+      << "five: the code says no more than there are";
+  bench.receive(bench.incoming_write(Opcode::kRcWriteOnly, psn(1), 0));
+  for (std::uint64_t i = 7; i <= 13; ++i) bench.post_receive(i, 64);
+  answers = bench.responses();
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_EQ(wire::credits_of(answers[0].packet.aeth.syndrome.code()), 12U) << "counted when it leaves";
+}
+
+TEST(Responder, TellsNoNumberOfReceivesThatItShares) {
+  testing::QueueSource shared(16, 4);
+  ConnectionBench bench(QpType::kRc, 128, 64, &shared);
+  bench.bring_up();
+  const Sge sge = bench.host().sge(0, 64);
+  ASSERT_EQ(shared.queue().post(1, {&sge, 1}), 0);
+  EXPECT_EQ(bench.receive(send(bench, Opcode::kRcSendOnly, psn(0), {})), Drop::kNone);
+  const auto answers = bench.responses();
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_EQ(answers[0].syndrome(), wire::kNoCreditLimit);
 }
 
 // --- refusals

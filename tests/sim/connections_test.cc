@@ -108,6 +108,22 @@ TEST(Connections, OnAFineNetworkNothingIsSentTwice) {
   }
 }
 
+// More messages could be on their way than there are receives, which are posted again as soon as they are used.
+TEST(Connections, CreditsKeepMessagesFromFindingNoReceive) {
+  WorldPlan plan;
+  Agreement agreement;
+  agreement.depth = 64;
+  agreement.timeout = 14;
+  plan.connections.push_back(agreement);
+  plan.longest = 600;
+  plan.impairment.least_delay = plan.impairment.most_delay = Duration(30'000);
+  const WorldOutcome outcome = ConnectedWorld(5, plan).run(20'000, UINT64_MAX);
+  std::uint64_t messages = 0;
+  for (const StreamCounts& counts : outcome.streams) messages += counts.messages_received;
+  std::cout << outcome.rnr_naks << " RNR NAKs for " << messages << " messages\n";
+  EXPECT_LT(outcome.rnr_naks * 100, messages);
+}
+
 // How many packets a run has, over as many seeds as that takes; `make soak` asks for many.
 TEST(ConnectionsSoak, HoldForAsManyPackets) {
   constexpr std::uint64_t kOfASeed = 50'000;

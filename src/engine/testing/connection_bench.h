@@ -47,14 +47,15 @@ class ConnectionBench {
   // What modify() is told; to be changed before bring_up().
   QpAttributes attributes;
 
-  explicit ConnectionBench(QpType type = QpType::kRc, std::uint32_t window = 128, std::uint32_t depth = 64)
+  explicit ConnectionBench(QpType type = QpType::kRc, std::uint32_t window = 128, std::uint32_t depth = 64,
+                           ReceiveSource* shared = nullptr)
       : host_(1, kMtu), peer_(2, kMtu) {
     granted_ = host_.region_of(host_.bytes().data() + kGrantedAt, kGrantedSize, kAll);
     static_cast<void>(host_.memory().insert(granted_));
     QpConfig config = host_.config(kOwnQpn, type);
     config.capabilities = {depth, depth, 4, 4, 64};
     config.observer = &events_;
-    config.shared_receives = nullptr;
+    config.shared_receives = shared;
     qp_ = std::make_unique<QueuePair>(config);
     qp_->set_window(window);
     attributes.port = 1;
