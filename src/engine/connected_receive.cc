@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/queue_pair.h"
+#include "wire/credit.h"
 
 namespace verbena::engine {
 namespace {
@@ -27,6 +28,11 @@ class OwnReceives final : public ReceiveSource {
 };
 
 }  // namespace
+
+// How many receives the other end may count on. Those of a shared queue are nobody's until they are taken.
+std::uint8_t QueuePair::credits() const noexcept {
+  return has_shared_receives() ? wire::kNoCreditLimit : wire::credit_code(receive_queue_.size());
+}
 
 Drop QueuePair::receive_request(const wire::Packet& packet) noexcept {
   if (state() == QpState::kReadyToReceive && !std::exchange(established_, true)) {

@@ -159,7 +159,9 @@ class alignas(64) QueuePair {
   Drop on_packet(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size,
                  Instant now) noexcept;
   // Answers to the requests of a connection, as poll_transmit() and its companions. Also in the error state.
-  bool poll_response(Transmit& packet) noexcept { return responder_ != nullptr && responder_->poll_transmit(packet); }
+  bool poll_response(Transmit& packet) noexcept {
+    return responder_ != nullptr && responder_->poll_transmit(credits(), packet);
+  }
   void on_responded(std::size_t count) noexcept { responder_->on_transmitted(count); }
   void rewind_responses() noexcept { responder_->rewind_transmit(); }
   bool has_responses() const noexcept { return responder_ != nullptr && responder_->has_responses(); }
@@ -198,6 +200,7 @@ class alignas(64) QueuePair {
   void fail_request(const Requester::Failure& failure) noexcept;
 
   // Receive side.
+  std::uint8_t credits() const noexcept;
   Drop receive_request(const wire::Packet& packet) noexcept;
   Drop check_connected(const wire::Packet& packet, const Envelope& envelope) const noexcept;
   Drop receive_ud(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size) noexcept;

@@ -21,6 +21,11 @@ struct RequestKind {
   bool has_immediate = false;
   bool has_invalidate = false;
   bool on_unreliable = false;  // UC has it too
+
+  // Whether it takes a receive at the other end.
+  constexpr bool takes_receive() const noexcept {
+    return !local && (operation == wire::Operation::kSend || has_immediate);
+  }
 };
 
 // The row of an opcode that verbs defines; nullptr for any other number, and for what no connection has.

@@ -19,6 +19,7 @@ void Requester::reset() noexcept {
   start(Psn{});
   failure_.reset();
   fault_.reset();
+  receive_limit_.reset();
   deadline_.reset();
   rnr_until_.reset();
   yielded_count_ = transmitted_ = 0;
@@ -37,6 +38,7 @@ void Requester::prepare_refused(SendWqe& wqe) noexcept {
   wqe.byte_period = 0;
   wqe.connected = {};
   wqe.connected.first_psn = next_psn_;
+  wqe.connected.receive_number = next_receive_number_;
   wqe.connected.packet_count = 1;
   ++next_psn_;
 }
@@ -57,6 +59,8 @@ void Requester::prepare(const SendRequest& request, SendWqe& wqe) noexcept {
   part.fence = (request.flags & kSendFence) != 0;
   part.solicited = (request.flags & kSendSolicited) != 0;
   part.first_psn = next_psn_;
+  part.receive_number = next_receive_number_;
+  if (kind.takes_receive()) ++next_receive_number_;
   part.packet_count = packets_of(kind, wqe.length);
   next_psn_ = next_psn_ + part.packet_count;
   wqe.byte_period = connection_.byte_period;
@@ -149,7 +153,17 @@ bool Requester::blocked(const SendWqe& wqe) const noexcept {
   const RequestKind& kind = *kind_of(wqe.opcode);
   if (kind.needs_response && cursor_.reads >= std::max<std::uint32_t>(1, connection_.max_rd_atomic)) return true;
   if (wqe.connected.fence && cursor_.packet == 0 && cursor_.reads != 0) return true;
+  if (cursor_.packet == 0 && kind.takes_receive() && !has_credit(wqe)) return true;
   return !window_open(wqe);
+}
+
+std::uint64_t Requester::receives_done() const noexcept {
+  return done_ < queue_.posted() ? queue_.at(done_).connected.receive_number : next_receive_number_;
+}
+
+// One beyond the limit is always allowed. What is done may be ahead of a limit whose acknowledgement was lost.
+bool Requester::has_credit(const SendWqe& wqe) const noexcept {
+  return !receive_limit_ || wqe.connected.receive_number <= std::max(*receive_limit_, receives_done());
 }
 
 bool Requester::window_open(const SendWqe& wqe) const noexcept {

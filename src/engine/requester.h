@@ -9,6 +9,9 @@
 // again is to set the cursor back. RDMA reads longer than a part of the window are asked for in pieces, each a read of
 // its own, so that the answers never outrun what this end can take.
 //
+// Where the other end tells how many receives it has (end-to-end credits, section 9.7.7.2), no more messages that need
+// one are sent, but for a single one beyond: it finds out whether there are more by now.
+//
 // Unreliable connections use the same cursor: what is transmitted is done.
 //
 // Thread-safety: none; the send side of a queue pair owns it.
@@ -110,6 +113,9 @@ class Requester {
   MemoryFault add_payload(SendWqe& wqe, std::uint32_t offset, std::uint32_t size, Transmit& packet) const noexcept;
   void note_sent(const SendWqe& wqe, const Cursor& before, Instant now, const Transmit& packet) noexcept;
 
+  std::uint64_t receives_done() const noexcept;
+  bool has_credit(const SendWqe& wqe) const noexcept;
+  void take_credits(wire::Syndrome syndrome) noexcept;
   std::uint32_t packets_of(const RequestKind& kind, std::uint32_t length) const noexcept;
   std::uint32_t piece_packets() const noexcept { return connection_.window / kPieceDivisor; }
   std::uint32_t piece_end(const SendWqe& wqe, std::uint32_t packet) const noexcept;
@@ -147,6 +153,9 @@ class Requester {
   Psn unacked_;   // the oldest that is not answered
   Psn highest_;   // one past the highest that was sent
   std::uint64_t done_ = 0;
+  std::uint64_t next_receive_number_ = 0;  // for the next request posted
+  // How many requests that take a receive may have been sent, ever, as the other end said last; nothing: any number.
+  std::optional<std::uint64_t> receive_limit_;
   Cursor cursor_;
   std::optional<Failure> failure_;
   std::optional<Failure> fault_;  // of the request at the cursor, which waits for those before it

@@ -5,6 +5,7 @@
 #include "engine/request_kind.h"
 #include "engine/requester.h"
 #include "engine/sge_range.h"
+#include "wire/credit.h"
 #include "wire/rnr_timer.h"
 
 namespace verbena::engine {
@@ -102,7 +103,11 @@ Drop Requester::on_acknowledge(const wire::Packet& packet, Instant now) noexcept
   const Psn psn = packet.bth.psn;
   switch (packet.aeth.syndrome.kind()) {
     case wire::SyndromeKind::kAck:
-      if (!acknowledge_to(psn + 1, now)) retry(now);
+      if (acknowledge_to(psn + 1, now)) {
+        take_credits(packet.aeth.syndrome);
+      } else {
+        retry(now);
+      }
       return Drop::kNone;
     case wire::SyndromeKind::kRnrNak:
       if (!acknowledge_to(psn, now)) {
@@ -120,6 +125,17 @@ Drop Requester::on_acknowledge(const wire::Packet& packet, Instant now) noexcept
       break;
   }
   return Drop::kBadSyndrome;
+}
+
+// A promise is not taken back: receives go only to messages, and those were counted.
+void Requester::take_credits(wire::Syndrome syndrome) noexcept {
+  const auto credits = wire::credits_of(syndrome.code());
+  if (!credits) {
+    receive_limit_.reset();
+    return;
+  }
+  const std::uint64_t limit = receives_done() + *credits;
+  receive_limit_ = receive_limit_ ? std::max(*receive_limit_, limit) : limit;
 }
 
 Drop Requester::on_nak(wire::NakCode code, Instant now) noexcept {

@@ -60,8 +60,8 @@ class Responder {
   // The receive that a message has begun to fill, if there is one: to be flushed. Then no more.
   std::optional<std::uint64_t> abandon_receive() noexcept;
 
-  // As those of the requester, for answers.
-  bool poll_transmit(Transmit& packet) noexcept;
+  // As those of the requester, for answers. `credits` is the code (wire/credit.h) of how many receives wait now.
+  bool poll_transmit(std::uint8_t credits, Transmit& packet) noexcept;
   void on_transmitted(std::size_t count) noexcept;
   void rewind_transmit() noexcept;
   bool has_responses() const noexcept { return next_.reply != tail_; }
@@ -140,7 +140,7 @@ class Responder {
   const Resource* resource_of(Psn psn) const noexcept;
   Reply& at(std::uint64_t position) noexcept { return replies_[position % replies_.size()]; }
   std::uint32_t packets_of(std::uint32_t length) const noexcept;
-  void make_response(const Reply& reply, std::uint32_t number, Transmit& packet) noexcept;
+  void make_response(const Reply& reply, std::uint32_t number, std::uint8_t credits, Transmit& packet) noexcept;
   void observe(TransportEvent event) const noexcept {
     if (observer_ != nullptr) observer_->on_transport_event(event);
   }

@@ -188,7 +188,7 @@ std::uint32_t Responder::packets_of(std::uint32_t length) const noexcept {
   return std::max(1U, (length + connection_.mtu - 1) / connection_.mtu);
 }
 
-bool Responder::poll_transmit(Transmit& packet) noexcept {
+bool Responder::poll_transmit(std::uint8_t credits, Transmit& packet) noexcept {
   if (next_.reply == tail_ || yielded_count_ == kBatch) return false;
   const Reply& reply = at(next_.reply);
   std::uint32_t count = reply.kind == ReplyKind::kRead ? packets_of(reply.length) : 1;
@@ -205,10 +205,10 @@ bool Responder::poll_transmit(Transmit& packet) noexcept {
     // Nothing more of this answer. To be decided anew where the packet has to be made a second time.
     const Psn psn = reply.psn + next_.packet;
     const auto nak = wire::Syndrome::nak(NakCode::kRemoteAccessError);
-    make_response({ReplyKind::kAcknowledge, nak, psn, reply.msn, 0, {}, 0, false}, 0, packet);
+    make_response({ReplyKind::kAcknowledge, nak, psn, reply.msn, 0, {}, 0, false}, 0, credits, packet);
     count = next_.packet + 1;
   } else {
-    make_response(reply, next_.packet, packet);
+    make_response(reply, next_.packet, credits, packet);
   }
   if (++next_.packet == count) next_ = {next_.reply + 1, 0};
   yielded_[yielded_count_++] = next_;
@@ -216,7 +216,8 @@ bool Responder::poll_transmit(Transmit& packet) noexcept {
   return true;
 }
 
-void Responder::make_response(const Reply& reply, std::uint32_t number, Transmit& packet) noexcept {
+void Responder::make_response(const Reply& reply, std::uint32_t number, std::uint8_t credits,
+                              Transmit& packet) noexcept {
   wire::Packet made;
   std::uint8_t code = kAcknowledgeCode;
   std::uint32_t payload = 0;
@@ -239,7 +240,9 @@ void Responder::make_response(const Reply& reply, std::uint32_t number, Transmit
   made.bth.pkey = wire::kDefaultPkey;
   made.bth.destination_qpn = connection_.destination;
   made.bth.psn = reply.psn + number;
-  made.aeth = {reply.syndrome, reply.msn};
+  // Counted now, for a message that may be older: fewer than there are for it, never more.
+  const bool is_ack = reply.syndrome.kind() == wire::SyndromeKind::kAck;
+  made.aeth = {is_ack ? wire::Syndrome::ack(credits) : reply.syndrome, reply.msn};
 
   const std::size_t headers = wire::encode_headers(made, payload, packet.header);
   packet.parts[0] = std::span(packet.header).first(headers);

@@ -48,9 +48,10 @@ struct ConnectedPart {
   MemoryKey rkey;
   std::uint32_t immediate;  // in network order; or the key to invalidate
   Psn first_psn;
-  std::uint32_t packet_count;  // PSNs it takes; 0 for what goes on in this host only
-  std::uint32_t shared_queue;  // XRC: the shared receive queue at the other end
-  MemoryKey window;            // to be bound, with region, access and type; compare_add is the length
+  std::uint32_t packet_count;    // PSNs it takes; 0 for what goes on in this host only
+  std::uint32_t shared_queue;    // XRC: the shared receive queue at the other end
+  std::uint64_t receive_number;  // how many requests before it take a receive at the other end
+  MemoryKey window;              // to be bound, with region, access and type; compare_add is the length
   MemoryKey region;
   AccessFlags access;
   WindowType window_type;

@@ -11,7 +11,6 @@ namespace {
 using namespace engine;
 
 constexpr std::size_t kStations = 2;
-constexpr std::uint32_t kReceivesOfAnEnd = 12;
 constexpr std::uint64_t kSharedMark = 1ULL << 32;
 
 std::size_t memory_for(const WorldPlan& plan) {
@@ -19,9 +18,9 @@ std::size_t memory_for(const WorldPlan& plan) {
   for (const Agreement& agreement : plan.connections) {
     // The end's own buffers and what it grants; each for one direction.
     sum += 2 * Stream::memory_for(plan.longest, agreement.depth);
-    sum += (plan.longest + 2 * Station::kGuardSize) * std::size_t{kReceivesOfAnEnd};
+    sum += (plan.longest + 2 * Station::kGuardSize) * std::size_t{plan.receives};
   }
-  return sum + (plan.longest + 2 * Station::kGuardSize) * std::size_t{Station::kSharedReceives};
+  return sum + (plan.longest + 2 * Station::kGuardSize) * std::size_t{plan.station_receives};
 }
 
 }  // namespace
@@ -74,11 +73,11 @@ ConnectedWorld::ConnectedWorld(std::uint64_t seed, const WorldPlan& plan)
       stations_[s]->connect(i, *stations_[1 - s]);
       streams_.push_back(std::make_unique<Stream>(*stations_[s], *stations_[1 - s], i, plan.longest));
       watches_.emplace_back(plan.connections[i]);
-      if (!plan.shared_receives) add_receives(*stations_[s], i, false, kReceivesOfAnEnd);
+      if (!plan.shared_receives) add_receives(*stations_[s], i, false, plan.receives);
     }
   }
   for (std::size_t s = 0; s < kStations; ++s) {
-    if (plan.shared_receives) add_receives(*stations_[s], 0, true, Station::kSharedReceives);
+    if (plan.shared_receives) add_receives(*stations_[s], 0, true, plan.station_receives);
     stations_[s]->watch([this, s](std::size_t connection, const wire::Packet& packet) {
       if (wire::row_of(packet.bth.opcode).is_response()) {
         watch_from(1 - s, connection).on_response(packet);

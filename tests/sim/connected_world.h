@@ -17,7 +17,9 @@ namespace verbena::sim {
 struct WorldPlan {
   Impairment impairment;
   std::vector<Agreement> connections;
-  std::uint32_t longest = 16'384;  // message
+  std::uint32_t longest = 16'384;       // message
+  std::uint32_t receives = 12;          // of each end
+  std::uint32_t station_receives = 32;  // where they are shared
   bool shared_receives = false;
   bool late_receives = false;   // they run out now and then
   bool full_transport = false;  // the transport has often no room

@@ -108,6 +108,27 @@ TEST(Connections, OnAFineNetworkNothingIsSentTwice) {
   }
 }
 
+// Receives come late, and a network far away: without credits each message that finds none takes all behind it along.
+TEST(Connections, CreditsKeepMessagesFromBeingSentInVain) {
+  WorldPlan plan;
+  Agreement agreement;
+  agreement.depth = 64;
+  agreement.timeout = 14;
+  plan.connections.push_back(agreement);
+  plan.longest = 600;
+  plan.late_receives = true;
+  plan.receives = plan.station_receives = 4;
+  plan.impairment.least_delay = plan.impairment.most_delay = Duration(100'000);
+  const auto run = [&plan](bool shared) {
+    plan.shared_receives = shared;  // which are not counted
+    const WorldOutcome outcome = ConnectedWorld(5, plan).run(UINT64_MAX, 6'000);
+    std::cout << (shared ? "without" : "with") << " credits: " << outcome.packets << " packets, " << outcome.rnr_naks
+              << " RNR NAKs\n";
+    return outcome.packets;
+  };
+  EXPECT_LT(run(false), run(true));
+}
+
 // How many packets a run has, over as many seeds as that takes; `make soak` asks for many.
 TEST(ConnectionsSoak, HoldForAsManyPackets) {
   constexpr std::uint64_t kOfASeed = 50'000;

@@ -92,9 +92,12 @@ std::span<std::byte> Station::take_memory(std::size_t size) {
   return taken.first(size);
 }
 
-MemoryKey Station::grant(std::span<std::byte> bytes) {
-  granted_.push_back(std::make_unique<MemoryRegion>(host_.region_of(bytes.data(), bytes.size(), kGranted)));
-  return *host_.memory().insert(*granted_.back());
+Station::Grant Station::grant(std::span<std::byte> bytes) {
+  constexpr std::uint64_t kApart = 1ULL << 32;
+  MemoryRegion region = host_.region_of(bytes.data(), bytes.size(), kGranted);
+  region.iova = (granted_.size() + 1) * kApart;
+  granted_.push_back(std::make_unique<MemoryRegion>(region));
+  return {*host_.memory().insert(*granted_.back()), region.iova};
 }
 
 bool Station::guards_are_whole() const {

@@ -62,7 +62,12 @@ class Station final : engine::TransportObserver {
 
   // A stretch of memory with a guard behind it, of which the other stations may touch what is `granted`.
   std::span<std::byte> take_memory(std::size_t size);
-  MemoryKey grant(std::span<std::byte> bytes);
+  // By what name the others know them: the same in every run, wherever the memory lies.
+  struct Grant {
+    MemoryKey key;
+    std::uint64_t address = 0;
+  };
+  Grant grant(std::span<std::byte> bytes);
   engine::Sge sge(std::span<const std::byte> bytes) const {
     return {reinterpret_cast<std::uint64_t>(bytes.data()), static_cast<std::uint32_t>(bytes.size()),
             local_.key.value()};

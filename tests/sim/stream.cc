@@ -78,7 +78,7 @@ Stream::Stream(Station& from, Station& to, std::size_t connection, std::uint32_t
       longest_(longest),
       local_(from.take_memory(std::size_t{longest} * from.agreement(connection).depth)),
       remote_(to.take_memory(std::size_t{longest} * kPlaces)),
-      rkey_(to.grant(remote_)) {
+      grant_(to.grant(remote_)) {
   std::fill(remote_.begin(), remote_.end(), std::byte{0});
   model_.assign(remote_.begin(), remote_.end());
 }
@@ -179,8 +179,8 @@ void Stream::post(std::mt19937_64& random) {
   request.opcode = posted.opcode;
   request.flags = (asks ? kSendSignaled : 0) | (random() % 4 == 0 ? kSendSolicited : 0);
   request.immediate = static_cast<std::uint32_t>(posted.number);
-  request.remote_address = reinterpret_cast<std::uint64_t>(remote_.data()) + posted.place * longest_ + offset;
-  request.rkey = rkey_;
+  request.remote_address = grant_.address + posted.place * longest_ + offset;
+  request.rkey = grant_.key;
   if (random() % 16 == 0) request.flags |= kSendFence;
   if (changes_memory(posted.opcode) && readers_[posted.place] != 0) request.flags |= kSendFence;
   if (posted.opcode == SendOpcode::kFlush) request.immediate = random() % 2 == 0 ? 1 : 3;

@@ -84,7 +84,7 @@ class Stream {
   const std::uint32_t longest_;
   std::span<std::byte> local_;   // `depth` buffers
   std::span<std::byte> remote_;  // kPlaces
-  MemoryKey rkey_;
+  Station::Grant grant_;
   std::vector<std::byte> model_;  // of remote_
   std::array<std::uint32_t, kPlaces> readers_{};
   std::array<std::uint64_t, kPlaces> last_writer_{};
