@@ -71,7 +71,7 @@ class CompletionQueue final : public engine::CompletionSink {
   engine::CompletionQueue queue_;        // guarded by lock_
   std::atomic<bool> maybe_full_{false};  // something was pushed since the last empty poll; release with lock_
 
-  std::uint32_t put_off_ = 0;              // events; these two belong to who receives
+  std::uint32_t put_off_ = 0;  // events; these two belong to who receives
   CompletionQueue* next_put_off_ = nullptr;
 
   std::mutex attached_mutex_;

@@ -1,8 +1,8 @@
 // Completion events that wait until the answers of a batch are on their way.
 //
 // Who is woken by a receive may answer at once, on another processor. On a connection its answer must not overtake the
-// acknowledgement of what it answers: the other end would see the receive complete before the send, which no hardware does,
-// and programs that wait for one event after the other (perftest) would count wrongly.
+// acknowledgement of what it answers: the other end would see the receive complete before the send, which no hardware
+// does, and programs that wait for one event after the other (perftest) would count wrongly.
 //
 // Thread-safety: one owner at a time, who receives. Events of other threads are not put off.
 // Ownership:     none; the completion queues live until the read section of the owner ends.
