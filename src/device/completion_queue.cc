@@ -8,6 +8,7 @@
 #include "device/async_event.h"
 #include "device/clock.h"
 #include "device/log.h"
+#include "device/put_off_events.h"
 #include "device/queue_pair.h"
 
 namespace verbena::device {
@@ -130,7 +131,7 @@ bool CompletionQueue::push(const Completion& completion, engine::Place place) no
     first_loss = !overrun_before && queue_.overrun();
     maybe_full_.store(true, std::memory_order_release);
   }
-  if (pushed.notify && channel_ != nullptr) channel_->push({element_, 0});
+  if (pushed.notify && channel_ != nullptr && !PutOffEvents::takes(*this)) channel_->push({element_, 0});
   if (pushed.delayed) [[unlikely]]
     context_->runtime().delay_event(*this, now() + Duration(period_.load(std::memory_order_relaxed)));
   if (first_loss) raise_overrun();

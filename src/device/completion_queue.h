@@ -66,6 +66,7 @@ class CompletionQueue final : public engine::CompletionSink {
   void fail_queue_pairs() noexcept;
 
  private:
+  friend class PutOffEvents;
   CompletionQueue(Context& context, std::uint32_t capacity, EventChannel* channel, std::uint64_t element,
                   engine::CompletionQueue::Options options);
   template <class Take>
@@ -82,6 +83,9 @@ class CompletionQueue final : public engine::CompletionSink {
   mutable transport::SpinLock lock_;
   engine::CompletionQueue queue_;        // guarded by lock_
   std::atomic<bool> maybe_full_{false};  // something was pushed since the last empty poll; release with lock_
+
+  std::uint32_t put_off_ = 0;  // events; these two belong to who receives
+  CompletionQueue* next_put_off_ = nullptr;
 
   std::mutex attached_mutex_;
   std::vector<QueuePair*> attached_;  // guarded by attached_mutex_; once for each side

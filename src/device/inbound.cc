@@ -83,6 +83,7 @@ transport::Receipt Inbound::deliver_unicast(Arrival& arrival, const Port* throug
 Drop Inbound::deliver_connected(const Arrival& arrival, QueuePair& queue_pair) noexcept {
   auto& link = queue_pair.to_follow_up();
   if (!std::exchange(link.listed, true)) link.next = std::exchange(to_follow_up_, &queue_pair);
+  const PutOffEvents::Scope scope(put_off_);
   return queue_pair.receive_connected(arrival.packet, arrival.datagram.envelope, arrival.udp_payload_size, at());
 }
 
@@ -93,6 +94,7 @@ void Inbound::follow_up() noexcept {
     link = {};
     next->follow_up(at());
   }
+  put_off_.flush();
 }
 
 // One look at the clock for a batch.

@@ -18,6 +18,7 @@
 #include "base/drop.h"
 #include "device/device_counters.h"
 #include "device/port.h"
+#include "device/put_off_events.h"
 #include "device/qp_table.h"
 #include "engine/multicast_table.h"
 #include "transport/datagram.h"
@@ -80,6 +81,7 @@ class Inbound final : public transport::Receiver {
   bool held_back_ = false;
   Instant at_;                         // of this batch; 0: nobody has asked yet
   QueuePair* to_follow_up_ = nullptr;  // a list
+  PutOffEvents put_off_;               // until those have answered
 };
 
 // Gives the datagrams of one port's UDP to the common inbound path, with their port.

@@ -22,6 +22,7 @@ namespace {
 
 constexpr std::size_t kHelperBudget = 256;
 constexpr int kRoundsAtEnd = 64;
+constexpr std::size_t kMostBeforeTimers = 16384;
 constexpr unsigned kPollsBetweenUdp = 64;
 constexpr unsigned kUdpHeat = 256;
 constexpr unsigned kPollsToYield = 256;
@@ -302,9 +303,9 @@ void Runtime::on_empty_poll(std::size_t budget) noexcept {
   }
   helper_.on_empty_poll();
   if (!receiving_.try_lock()) return;
-  receive(budget, false, false);
+  const bool more = note_left_over(receive(budget, false, false), budget);
   receiving_.unlock();
-  run_timers();
+  run_timers(more);
 }
 
 std::size_t Runtime::receive(std::size_t budget, bool all_inlets, bool patient) noexcept {
@@ -330,11 +331,18 @@ std::size_t Runtime::receive(std::size_t budget, bool all_inlets, bool patient) 
   return count + by_udp;
 }
 
-void Runtime::run_timers() noexcept {
+// Whether there is more to take in. What is overdue may lie there: it is looked for before anything is sent again, but
+// not for ever, since others may really be overdue.
+bool Runtime::note_left_over(std::size_t received, std::size_t budget) noexcept {
+  taken_in_ = received < budget ? 0 : taken_in_ + received;
+  return taken_in_ != 0 && taken_in_ < kMostBeforeTimers;
+}
+
+void Runtime::run_timers(bool more_to_receive) noexcept {
   if (pending_.empty() && timers_.empty() && delayed_events_.empty() && impair_ == nullptr) return;
   const RcuReadSection section;
   const Instant at = now();
-  timers_.fire(at);
+  if (!more_to_receive) timers_.fire(at);
   delayed_events_.fire(at);
   if (impair_ != nullptr) impair_->on_timeout(at);
   if (!pending_.empty()) pending_.retry(at);
@@ -344,12 +352,14 @@ void Runtime::run_timers() noexcept {
 
 bool Runtime::take_in() noexcept {
   std::size_t count = 0;
+  bool more = false;
   {
     const std::lock_guard guard(receiving_);
     count = receive(kHelperBudget, true, true);
+    more = note_left_over(count, kHelperBudget);
     held_back_ = inbound_->held_back();
   }
-  run_timers();
+  run_timers(more);
   return count > 0;
 }
 
@@ -360,9 +370,9 @@ Duration Runtime::tick() noexcept {
 
 void Runtime::relieve() noexcept {
   if (!receiving_.try_lock()) return;
-  receive(kHelperBudget, true, true);
+  const bool more = note_left_over(receive(kHelperBudget, true, true), kHelperBudget);
   receiving_.unlock();
-  run_timers();
+  run_timers(more);
 }
 
 bool Runtime::arm_doorbells() noexcept {

@@ -125,7 +125,8 @@ class Runtime final : private HelperWork {
 
   // Requires: receiving_
   std::size_t receive(std::size_t budget, bool all_inlets, bool patient) noexcept;
-  void run_timers() noexcept;
+  bool note_left_over(std::size_t received, std::size_t budget) noexcept;  // Requires: receiving_
+  void run_timers(bool more_to_receive) noexcept;
   Status follow_network();    // Requires: control_
   Status follow(Port& port);  // Requires: control_
   void drop_last_port();      // Requires: control_
@@ -166,6 +167,7 @@ class Runtime final : private HelperWork {
   transport::SpinLock receiving_;
   unsigned polls_to_udp_ = 0;          // empty polls until UDP is looked at again
   std::atomic<unsigned> udp_heat_{0};  // above 0: UDP brought something lately; look every time. Relaxed: a hint
+  std::size_t taken_in_ = 0;           // since there was last nothing more; guarded by receiving_
   bool held_back_ = false;             // the helper left packets where they were, for want of receives
 
   // When UDP ports that others hold are tried again, in nanoseconds; 0: none is missing. Relaxed: a hint.
