@@ -142,7 +142,8 @@ Status QueuePair::modify(const QpAttributes& attributes, AttrMask mask, const Po
     return refuse("queue pair is in " + std::string(name_of(from)) + ", not in " +
                   std::string(name_of(attributes.current_state)));
   }
-  if (from == QpState::kSendQueueDrained && to != QpState::kError && send_queue_.on_their_way() != 0) {
+  const bool ends = to == QpState::kError || to == QpState::kReset;
+  if (from == QpState::kSendQueueDrained && !ends && send_queue_.on_their_way() != 0) {
     return refuse("send queue is still draining");
   }
   if (from == QpState::kReset && to == QpState::kInit &&

@@ -568,6 +568,17 @@ TEST(Requester, DrainsWhatHasBegunAndNoMore) {
   EXPECT_EQ(bench.requests().size(), 1U);
 }
 
+TEST(Requester, AConnectionThatWillNeverDrainCanBeReset) {
+  ConnectionBench bench;
+  bench.bring_up();
+  bench.post(SendOpcode::kSend, 16, 1);
+  bench.requests();
+  ASSERT_TRUE(bench.go(QpState::kSendQueueDrained));
+  EXPECT_FALSE(bench.go(QpState::kReadyToSend));
+  EXPECT_TRUE(bench.go(QpState::kReset));
+  EXPECT_FALSE(bench.qp().next_timeout());
+}
+
 TEST(Requester, WhatTheTransportDidNotTakeIsYieldedAgain) {
   ConnectionBench bench;
   bench.bring_up();

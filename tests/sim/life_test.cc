@@ -76,7 +76,8 @@ class Life {
     if (random_() % 16 == 0) mask ^= static_cast<AttrMask>(random_());
 
     const QpState to = (mask & kAttrState) != 0 ? attributes.state : state_;
-    const bool draining = state_ == QpState::kSendQueueDrained && to != QpState::kError && begun_ != 0;
+    const bool draining =
+        state_ == QpState::kSendQueueDrained && to != QpState::kError && to != QpState::kReset && begun_ != 0;
     const bool named_wrong = (mask & kAttrCurrentState) != 0 && attributes.current_state != state_;
     const bool good = check_transition(qp_.type(), state_, to, mask) == 0 && !draining && !named_wrong &&
                       (mask & kAttrAlternatePath) == 0;

@@ -101,6 +101,7 @@ class ConnectionBench {
     made.opcode = opcode;
     made.flags = flags;
     pieces_.push_back(host_.sge(0, length));
+    if (pieces_.size() > kPiecesKept) pieces_.pop_front();  // those were posted long ago
     made.sges = {&pieces_.back(), 1};
     made.remote_address = 0x1000;
     made.rkey = MemoryKey(0x4711);
@@ -207,6 +208,8 @@ class ConnectionBench {
     sent.packet.payload = sent.payload;
     return sent;
   }
+
+  static constexpr std::size_t kPiecesKept = 64;
 
   Host host_;
   Host peer_;
