@@ -5,11 +5,9 @@ import re
 
 import pytest
 
+from guest.network import device_of
+
 PORT = 18515
-
-
-def device_of(host):
-    return "rxe0" if hasattr(host, "find_gid") else "verbena0"
 
 
 def start(host, command, address, *more):

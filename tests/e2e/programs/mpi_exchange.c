@@ -1,6 +1,7 @@
-/* An MPI program: every pair of ranks exchanges messages of many sizes, then all ranks sum arrays. Each byte is checked.
+/* An MPI program: every pair of ranks exchanges messages of many sizes, then all ranks sum arrays. Each byte is
+   checked.
 
-       mpi_exchange LARGEST_BYTES      rank 0 prints `ok RANKS` where all of it was right                                */
+       mpi_exchange LARGEST_BYTES      rank 0 prints `ok RANKS` where all of it was right */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,8 @@ static long exchange(int rank, int other, long size, unsigned char* out, unsigne
     out[i] = byte_of(rank, other, size, i);
     in[i] = 0;
   }
-  MPI_Sendrecv(out, (int)size, MPI_BYTE, other, 1, in, (int)size, MPI_BYTE, other, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Sendrecv(out, (int)size, MPI_BYTE, other, 1, in, (int)size, MPI_BYTE, other, 1, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
   for (long i = 0; i < size; ++i) wrong += in[i] != byte_of(other, rank, size, i);
   return wrong;
 }

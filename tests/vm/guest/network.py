@@ -8,7 +8,7 @@ import subprocess
 from harness.network import Host, join, run
 from harness.process import Failed, eventually
 
-__all__ = ["Host", "Kernel"]
+__all__ = ["Host", "Kernel", "device_of"]
 
 _names = itertools.count()
 PAIR = {"rxea": ("10.9.0.1", "fd09::1"), "rxeb": ("10.9.0.2", "fd09::2")}
@@ -22,6 +22,11 @@ def batch(lines, *options):
                           timeout=30, check=False)
     if done.returncode != 0:
         raise Failed(f"ip -batch: {done.stderr}")
+
+
+def device_of(host):
+    """The device that a program on this host uses."""
+    return "rxe0" if isinstance(host, Kernel) else "verbena0"
 
 
 class Kernel(Host):
