@@ -42,6 +42,10 @@ void pass(Duration span) {
   for (const Instant end = now() + span; now() < end;) continue;
 }
 
+std::uint32_t sum_of(std::uint32_t a, std::uint32_t b) noexcept {
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(std::uint64_t{a} + b, UINT32_MAX));
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Context>> Context::open(const Device& device) {
@@ -68,7 +72,7 @@ Context::Context(std::shared_ptr<Runtime> runtime, Port& port, std::unique_ptr<E
       port_(port),
       limits_(runtime_->settings().limits),
       async_events_(std::move(events)),
-      memory_(limits_.max_mr + limits_.max_mw, random_seed(), &demand_pager()),
+      memory_(sum_of(limits_.max_mr, limits_.max_mw), random_seed(), &demand_pager()),
       variants_(random_seed()) {
   port_.attach(*this);
 }

@@ -32,7 +32,8 @@ std::optional<Instant> PendingSenders::next_timeout(Instant now) const noexcept 
   std::optional<Instant> first;
   for (auto* queue_pair : waiting_) {
     const auto due = queue_pair->send_due(now);
-    if (due && (!first || *due < *first)) first = due;
+    if (!due) return std::nullopt;
+    if (!first || *due < *first) first = due;
   }
   return first;
 }

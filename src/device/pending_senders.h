@@ -26,7 +26,7 @@ class PendingSenders {
   void remove(QueuePair& queue_pair) noexcept;
   // Lets each one whose send side is free try again; those that are done leave.
   void retry(Instant now) noexcept;
-  // When the first of those that wait for their rate may go on; nothing where none waits for a rate alone.
+  // When the first may go on, where all of them wait for their rate alone; else nothing.
   std::optional<Instant> next_timeout(Instant now) const noexcept;
 
  private:

@@ -17,6 +17,7 @@ namespace verbena::device {
 namespace {
 
 constexpr std::size_t kBatch = 16;
+constexpr std::size_t kMostBatches = 16;
 // Packets of a connection that may be on their way: what a ring holds, and what the socket of a receiver holds with the
 // buffer that the kernel gives it (net.core.rmem_max).
 constexpr std::uint32_t kSharedWindow = 128;
@@ -165,13 +166,9 @@ Status QueuePair::modify(const QpAttributes& attributes, engine::AttrMask mask) 
   {
     const std::scoped_lock both(send_lock_, receive_lock_);
     const RcuReadSection section;
-    if (engine_.is_connected() && (mask & engine::kAttrAddressVector) != 0) {
-      engine_.set_window(context_->runtime().is_on_this_host(attributes.address.destination) ? kSharedWindow
-                                                                                             : kWireWindow);
-    }
     result = engine_.modify(attributes, mask, port().snapshot().view());
-    if (result && (mask & engine::kAttrDestinationQpn) != 0) {
-      peer_slot_.store(Qpn(attributes.destination_qpn).slot(), std::memory_order_relaxed);
+    if (result && engine_.is_connected() && engine_.state() == QpState::kReadyToReceive) {
+      meet_peer(attributes);
     }
     if (result && engine_.state() == QpState::kReset) {
       send_queue_->remove_of(qpn());
@@ -180,11 +177,19 @@ Status QueuePair::modify(const QpAttributes& attributes, engine::AttrMask mask) 
     }
     if (result && (engine_.state() == QpState::kReadyToSend || engine_.state() == QpState::kSendQueueDrained)) {
       transmit(now());  // what waited in SQD
+      if (engine_.is_connected()) engine_.settle_receive();
       if (engine_.has_untransmitted()) context_->runtime().add_pending(*this);
     }
   }
   tell_events();
   return result;
+}
+
+// How many packets may be on their way to it, and which process of this host it is.
+void QueuePair::meet_peer(const QpAttributes& attributes) noexcept {
+  const bool near = context_->runtime().is_on_this_host(attributes.address.destination);
+  engine_.set_window(near ? kSharedWindow : kWireWindow);
+  peer_slot_.store(near ? Qpn(attributes.destination_qpn).slot() : Slot{}, std::memory_order_relaxed);
 }
 
 QpAttributes QueuePair::query() noexcept {
@@ -217,8 +222,16 @@ void QueuePair::finish_posting() noexcept {
   if (!context_->alive()) return;
   const RcuReadSection section;
   transmit(now());
+  settle_receives();
   if (engine_.has_untransmitted()) context_->runtime().add_pending(*this);
   tell_events();
+}
+
+// A send may have taken the queue pair to the error state.
+void QueuePair::settle_receives() noexcept {
+  if (!engine_.is_connected() || engine_.state() != QpState::kError) return;
+  const std::lock_guard guard(receive_lock_);
+  engine_.settle_receive();
 }
 
 // --- connections
@@ -302,7 +315,8 @@ template <class Poll, class Done, class Rewind>
 void QueuePair::put_out(Instant at, Poll poll, Done done, Rewind rewind) noexcept {
   auto& [packets, outgoing] = scratch();
   Port& out = port();
-  for (;;) {
+  // The rest of a long message waits for its turn among others.
+  for (std::size_t batch = 0; batch < kMostBatches || !engine_.is_connected(); ++batch) {
     std::size_t count = 0;
     while (count < kBatch && poll(packets[count])) {
       const auto& packet = packets[count];
@@ -362,6 +376,7 @@ bool QueuePair::retry_send(Instant now) noexcept {
   if (!send_lock_.try_lock()) return false;
   const std::lock_guard guard(send_lock_, std::adopt_lock);
   transmit(now);
+  settle_receives();
   tell_events();
   return !waits && !engine_.has_untransmitted();
 }

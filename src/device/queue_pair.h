@@ -146,7 +146,9 @@ class QueuePair final : private engine::TransportObserver {
   template <class Poll, class Done, class Rewind>
   void put_out(Instant now, Poll poll, Done done, Rewind rewind) noexcept;
   void settle_other_sides() noexcept;
-  void arm_timer() noexcept;  // Requires: send_lock_
+  void settle_receives() noexcept;                          // Requires: send_lock_
+  void meet_peer(const QpAttributes& attributes) noexcept;  // Requires: both locks, an RCU read section
+  void arm_timer() noexcept;                                // Requires: send_lock_
   void on_transport_event(engine::TransportEvent event) noexcept override;
   void tell_events() noexcept;
   Status check_qkey(const QpAttributes& attributes, engine::AttrMask mask) const;

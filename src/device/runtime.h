@@ -83,7 +83,9 @@ class Runtime final : private HelperWork {
   void arm_timer(QueuePair& queue_pair, Instant at) noexcept;
   void remove_timer(QueuePair& queue_pair) noexcept { timers_.remove(queue_pair); }
   // As Exchange::nudge().
-  void nudge(Slot slot) noexcept { exchange_->nudge(slot); }
+  void nudge(Slot slot) noexcept {
+    if (slot != Slot{}) exchange_->nudge(slot);
+  }
   // Whether packets to `address` go through shared memory. Requires: an RCU read section.
   bool is_on_this_host(const Gid& address) const noexcept;
   // A poll found its completion queue empty: takes in what has arrived, about `budget` packets, unless another thread

@@ -8,6 +8,8 @@
 namespace verbena::device {
 namespace {
 
+// Of one queue pair: what it asked for later, and no longer stands by, is thrown away beyond that.
+constexpr std::uint32_t kMostEntries = 4;
 constexpr auto kLater = [](const auto& a, const auto& b) { return a.at > b.at; };
 
 }  // namespace
@@ -18,6 +20,7 @@ bool Timers::arm(QueuePair& queue_pair, Instant at) noexcept {
   const std::lock_guard guard(lock_);
   if (mark.at.load(std::memory_order_relaxed) <= at.ns) return false;
   mark.at.store(at.ns, std::memory_order_relaxed);
+  if (mark.entries == kMostEntries) drop_entries_of(queue_pair);
   ++mark.entries;
   heap_.push_back({at.ns, &queue_pair});
   std::push_heap(heap_.begin(), heap_.end(), kLater);
@@ -30,10 +33,14 @@ void Timers::remove(QueuePair& queue_pair) noexcept {
   TimerMark& mark = queue_pair.timer_mark();
   mark.at.store(TimerMark::kNone, std::memory_order_relaxed);
   if (mark.entries == 0) return;
-  mark.entries = 0;
+  drop_entries_of(queue_pair);
+  publish_first();
+}
+
+void Timers::drop_entries_of(QueuePair& queue_pair) noexcept {
+  queue_pair.timer_mark().entries = 0;
   std::erase_if(heap_, [&](const Entry& entry) { return entry.queue_pair == &queue_pair; });
   std::make_heap(heap_.begin(), heap_.end(), kLater);
-  publish_first();
 }
 
 void Timers::fire(Instant now) noexcept {
@@ -62,10 +69,12 @@ void Timers::publish_first() noexcept {
   first_.store(heap_.empty() ? TimerMark::kNone : heap_.front().at, std::memory_order_relaxed);
 }
 
-void Timers::nudge_peers() const noexcept {
+void Timers::nudge_peers() noexcept {
   constexpr std::size_t kAtOnce = 16;
   const std::lock_guard guard(lock_);
-  for (std::size_t i = 0; i < std::min(kAtOnce, heap_.size()); ++i) heap_[i].queue_pair->nudge_peer();
+  for (std::size_t i = 0; i < std::min(kAtOnce, heap_.size()); ++i) {
+    heap_[nudge_next_++ % heap_.size()].queue_pair->nudge_peer();
+  }
 }
 
 std::optional<Instant> Timers::next_timeout() const noexcept {

@@ -41,7 +41,7 @@ class Timers {
   void fire(Instant now) noexcept;
   std::optional<Instant> next_timeout() const noexcept;
   // Lets some of those that wait make their peers look. Requires: an RCU read section.
-  void nudge_peers() const noexcept;
+  void nudge_peers() noexcept;
 
  private:
   struct Entry {
@@ -51,8 +51,10 @@ class Timers {
 
   QueuePair* take_due(Instant now) noexcept;
   void publish_first() noexcept;
+  void drop_entries_of(QueuePair& queue_pair) noexcept;  // Requires: lock_
 
   mutable transport::SpinLock lock_;
+  std::size_t nudge_next_ = 0;                         // guarded by lock_
   std::vector<Entry> heap_;                            // guarded by lock_
   std::atomic<std::int64_t> first_{TimerMark::kNone};  // when the first is due; relaxed: a hint
 };

@@ -34,6 +34,16 @@ std::uint8_t QueuePair::credits() const noexcept {
   return has_shared_receives() ? wire::kNoCreditLimit : wire::credit_code(receive_queue_.size());
 }
 
+bool QueuePair::poll_response(Transmit& packet) noexcept {
+  if (responder_ == nullptr || !responder_->poll_transmit(credits(), packet)) return false;
+  if (responder_->take_refusal() && state() != QpState::kError) [[unlikely]] {
+    state_.store(QpState::kError, std::memory_order_relaxed);
+    raise(QpEvent::kAccessError);
+    settle_receive();
+  }
+  return true;
+}
+
 Drop QueuePair::receive_request(const wire::Packet& packet) noexcept {
   if (state() == QpState::kReadyToReceive && !std::exchange(established_, true)) {
     raise(QpEvent::kCommunicationEstablished);

@@ -22,6 +22,8 @@ inline constexpr AccessFlags kOnDemand = 64;
 inline constexpr AccessFlags kHugePages = 128;
 inline constexpr AccessFlags kFlushGlobal = 256;
 inline constexpr AccessFlags kFlushPersistent = 512;
+// Of a question, never of a region: whether the rights are there, wherever the memory is.
+inline constexpr AccessFlags kCheckOnly = 1U << 31;
 // Hints that a device which does not know them must ignore.
 inline constexpr AccessFlags kOptionalAccess = 0x3ff00000;
 inline constexpr AccessFlags kKnownAccess = 0x3ff | kOptionalAccess;

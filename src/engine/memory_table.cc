@@ -100,7 +100,10 @@ MemoryFault MemoryTable::invalidate(const ProtectionDomain& domain, MemoryKey ke
 
 MemoryFault MemoryTable::resolve_special(const MemoryRegion& region, AccessFlags access,
                                          std::span<std::byte>& bytes) const noexcept {
+  const bool checks_only = (access & kCheckOnly) != 0;
+  access &= ~kCheckOnly;
   if ((region.access & access) != access) return MemoryFault::kNoAccess;
+  if (checks_only) return MemoryFault::kNone;
   if ((region.access & kNull) == 0) return page_in(access, bytes);
   const std::uint64_t at = (access & kWriteAccess) != 0 ? region.sink : region.address;
   bytes = {reinterpret_cast<std::byte*>(at), bytes.size()};
@@ -111,9 +114,11 @@ MemoryFault MemoryTable::resolve_in(const MemoryWindow& window, const Protection
                                     const Sge& piece, AccessFlags access, Qpn by,
                                     std::span<std::byte>& bytes) const noexcept {
   bool on_demand = false;
+  const bool checks_only = (access & kCheckOnly) != 0;
+  access &= ~kCheckOnly;
   const MemoryFault fault =
       window.resolve(domain, rkey, piece.address, piece.length, access, by, {.bytes = bytes, .on_demand = on_demand});
-  return fault == MemoryFault::kNone && on_demand ? page_in(access, bytes) : fault;
+  return fault == MemoryFault::kNone && on_demand && !checks_only ? page_in(access, bytes) : fault;
 }
 
 MemoryFault MemoryTable::page_in(AccessFlags access, std::span<const std::byte> bytes) const noexcept {

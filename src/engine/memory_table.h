@@ -81,8 +81,8 @@ class MemoryTable {
   }
 
   // The bytes that a request from the network may touch: `length` bytes from `address` under `rkey`, by queue pair `by`
-  // of `domain`; without `by`, no window of type 2. Zero bytes name nothing and are never refused. `bytes` is set where
-  // the answer is kNone.
+  // of `domain`; without `by`, no window of type 2. `access` with kCheckOnly: `bytes` may not be there to be touched.
+  // Zero bytes name nothing and are never refused. `bytes` is set where the answer is kNone.
   MemoryFault resolve_remote(const ProtectionDomain& domain, MemoryKey rkey, std::uint64_t address,
                              std::uint32_t length, AccessFlags access, std::span<std::byte>& bytes,
                              Qpn by = {}) const noexcept {

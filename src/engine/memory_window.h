@@ -12,13 +12,13 @@
 // It lies in the memory table like a region, under an index that stays; each binding has another variant of the key.
 //
 // A request from the network may look at a window while it changes. It reads the binding under a sequence number, and
-// where that moved the key is unknown: the change came first.
+// where that moved the key is unknown: the change came first. A request that found the binding before it was taken back
+// may still be storing its packet when invalidate() returns.
 //
 // Thread-safety: bind(), invalidate() and unbind() by the one thread at a time that changes the memory table; reading
 //                from any thread, wait-free.
-// Ownership:     the caller's, as a region: kept until every look-up begun before its removal has ended. The domain,
-// and
-//                a region while it is bound, outlive it.
+// Ownership:     the caller's, as a region: kept until every look-up begun before its removal has ended. The domain
+//                outlives it, and so does a region while it is bound.
 // Errors:        a MemoryFault, which becomes the status of the work request.
 #pragma once
 
@@ -106,7 +106,7 @@ class MemoryWindow {
   MemoryRegion entry_;              // stands in the table; matches no key
   MemoryRegion* region_ = nullptr;  // the writer's
 
-  // Odd while the binding is written. The fields are relaxed: the fences of write() and read() order them by it.
+  // Odd while the binding is written. Each field is stored by release and loaded by acquire, so that none passes it.
   std::atomic<std::uint32_t> sequence_{0};
   std::atomic<std::uint32_t> key_{0};
   std::atomic<std::uint32_t> by_{0};

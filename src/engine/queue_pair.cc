@@ -225,15 +225,25 @@ void QueuePair::apply(const QpAttributes& attributes, AttrMask mask, const PortV
 
 // What of a step can fail: the path, and the memory for what the other end may ask.
 Status QueuePair::prepare_connection(QpState to, const QpAttributes& attributes, AttrMask mask, const PortView& port) {
+  std::optional<AddressHandle> path;
   if ((mask & kAttrAddressVector) != 0) {
-    const Result<AddressHandle> path = validate(attributes.address, port, domain_);
-    if (!path) return tl::make_unexpected(path.error());
-    connection_.envelope = path->envelope;
-    connection_.byte_period = path->byte_period;
-    const Qpn destination((mask & kAttrDestinationQpn) != 0 ? attributes.destination_qpn : attributes_.destination_qpn);
-    connection_.envelope.source_port = wire::source_port(attributes.address.flow_label, qpn_, destination);
+    Result<AddressHandle> valid = validate(attributes.address, port, domain_);
+    if (!valid) return tl::make_unexpected(valid.error());
+    path = *valid;
   }
+  if (Status status = prepare_responder(to, attributes, mask); !status) return status;
+  if (!path) return {};
+  connection_.envelope = path->envelope;
+  connection_.byte_period = path->byte_period;
+  const Qpn destination((mask & kAttrDestinationQpn) != 0 ? attributes.destination_qpn : attributes_.destination_qpn);
+  connection_.envelope.source_port = wire::source_port(attributes.address.flow_label, qpn_, destination);
+  return {};
+}
+
+// Room for the reads that the other end may have open.
+Status QueuePair::prepare_responder(QpState to, const QpAttributes& attributes, AttrMask mask) {
   if (responder_ == nullptr) return {};
+  const std::uint8_t before = connection_.max_dest_rd_atomic;
   try {
     if (to == QpState::kReadyToReceive) {
       connection_.max_dest_rd_atomic = (mask & kAttrMaxDestRdAtomic) != 0 ? attributes.max_dest_rd_atomic : 0;
@@ -242,6 +252,7 @@ Status QueuePair::prepare_connection(QpState to, const QpAttributes& attributes,
       responder_->grow(attributes.max_dest_rd_atomic);
     }
   } catch (const std::bad_alloc&) {
+    connection_.max_dest_rd_atomic = before;
     return failure(ErrorCode::kExhausted,
                    "no memory for " + std::to_string(attributes.max_dest_rd_atomic) + " reads of the other end",
                    ENOMEM);
@@ -259,7 +270,7 @@ void QueuePair::enter(QpState from, QpState to) noexcept {
     if (from == QpState::kSendQueueError) requester_->resume();
   }
   state_.store(to, std::memory_order_relaxed);
-  if (to == QpState::kError && from != QpState::kError) {
+  if (to == QpState::kError) {
     flush_send();
     settle_receive();
   } else if (to == QpState::kSendQueueDrained && from == QpState::kReadyToSend) {

@@ -17,7 +17,9 @@
 // Thread-safety: two owners at a time. The send side (post_send, poll_transmit, on_transmitted, rewind_transmit,
 //                next_timeout, settle_send, ...) and the receive side (post_receive, on_packet) share
 //                no field but `state_` and `events_`, which are atomic, and what only modify() writes. modify(),
-//                query(), fail() and set_mtu() need both sides. state() and poll_event() need none.
+//                query(), fail() and set_mtu() need both sides. state() and poll_event() need none. A side that
+//                takes the queue pair to the error state flushes its own queue alone: after any call that left
+//                kError, settle_send() and settle_receive() are to be called, each by its side.
 // Ownership:     domain, memory table, sinks and source outlive the queue pair. No pointer of a request is kept, except
 //                to the user's memory until completion.
 // Errors:        posts return an errno; modify() says in words what it refuses; a bad packet is a Drop.
@@ -159,9 +161,7 @@ class alignas(64) QueuePair {
   Drop on_packet(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size,
                  Instant now) noexcept;
   // Answers to the requests of a connection, as poll_transmit() and its companions. Also in the error state.
-  bool poll_response(Transmit& packet) noexcept {
-    return responder_ != nullptr && responder_->poll_transmit(credits(), packet);
-  }
+  bool poll_response(Transmit& packet) noexcept;
   void on_responded(std::size_t count) noexcept { responder_->on_transmitted(count); }
   void rewind_responses() noexcept { responder_->rewind_transmit(); }
   bool has_responses() const noexcept { return responder_ != nullptr && responder_->has_responses(); }
@@ -173,6 +173,7 @@ class alignas(64) QueuePair {
   Status check_attributes(const QpAttributes& attributes, AttrMask mask, const PortView& port) const;
   void apply(const QpAttributes& attributes, AttrMask mask, const PortView& port) noexcept;
   void enter(QpState from, QpState to) noexcept;
+  Status prepare_responder(QpState to, const QpAttributes& attributes, AttrMask mask);
   Status prepare_connection(QpState to, const QpAttributes& attributes, AttrMask mask, const PortView& port);
   void reset() noexcept;
   void raise(QpEvent event) noexcept;

@@ -203,6 +203,7 @@ void Requester::on_transmitted(std::size_t count) noexcept {
 
 void Requester::rewind_transmit() noexcept {
   if (transmitted_ < yielded_count_) {
+    fault_.reset();  // of a request behind, found again when its turn comes
     cursor_ = yielded_[transmitted_].before;
     const BytePeriod period = queue_.at(cursor_.request).byte_period;
     for (std::size_t i = transmitted_; i < yielded_count_; ++i) {
@@ -214,8 +215,8 @@ void Requester::rewind_transmit() noexcept {
 
 // --- time
 
-// A timeout lasts between once and four times what is asked for (section 9.7.6.1.3): the longer the oftener it came without
-// an answer, so that who is only slow is not buried under what is sent again.
+// A timeout lasts between once and four times what is asked for (section 9.7.6.1.3): the longer the oftener it came
+// without an answer, so that who is only slow is not buried under what is sent again.
 void Requester::restart_timer(Instant now) noexcept {
   const bool waiting = unacked_ != highest_ && !rnr_until_ && connection_.ack_timeout.count() != 0;
   const int longer = 1 << std::min(2, connection_.retry_count - retries_left_);

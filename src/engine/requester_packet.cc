@@ -62,8 +62,8 @@ bool Requester::make_packet(SendWqe& wqe, Transmit& packet) noexcept {
   }
   if (kind.reads_locally && number == 0) {  // found out before the other end is asked
     MemoryPieces pieces;
-    const auto fault =
-        resolve_range(memory_, domain_, {SendQueue::sges_of(wqe), wqe.sge_count}, 0, wqe.length, kLocalWrite, pieces);
+    const auto fault = resolve_range(memory_, domain_, {SendQueue::sges_of(wqe), wqe.sge_count}, 0, wqe.length,
+                                     kLocalWrite | kCheckOnly, pieces);
     if (fault != MemoryFault::kNone) {
       fail_later(WcStatus::kLocalProtectionError, fault);
       return false;

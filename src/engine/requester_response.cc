@@ -60,6 +60,7 @@ Drop Requester::on_response(const wire::Packet& packet, Instant now) noexcept {
 // among them is missing.
 bool Requester::acknowledge_to(Psn end, Instant now) noexcept {
   const Psn before = unacked_;
+  const std::uint64_t done_before = done_;
   bool complete = true;
   while (done_ < queue_.begun()) {
     const SendWqe& wqe = queue_.at(done_);
@@ -79,7 +80,7 @@ bool Requester::acknowledge_to(Psn end, Instant now) noexcept {
     unacked_ = request_end;
     ++done_;
   }
-  if (unacked_ != before) made_progress(now);
+  if (unacked_ != before || done_ != done_before) made_progress(now);
   return complete;
 }
 

@@ -53,7 +53,7 @@ void Responder::grow(std::uint8_t depth) {
 }
 
 void Responder::reset() noexcept {
-  silent_ = false;
+  silent_ = refused_ = false;
   message_ = Message::kNone;
   has_receive_ = false;
   tail_ = 0;
@@ -232,6 +232,13 @@ bool Responder::grants(AccessFlags access, MemoryKey rkey, std::uint64_t address
   return memory_.resolve_remote(domain_, rkey, address, length, access, bytes, own_) == MemoryFault::kNone;
 }
 
+bool Responder::allows(AccessFlags access, const wire::Reth& request) const noexcept {
+  if ((connection_.access & access) != access) return false;
+  std::span<std::byte> bytes;
+  return memory_.resolve_remote(domain_, request.rkey, request.address, request.length, access | kCheckOnly, bytes,
+                                own_) == MemoryFault::kNone;
+}
+
 void Responder::on_write(const wire::Packet& packet, const wire::OpcodeRow& row, ReceiveSource& receives,
                          Outcome& outcome) noexcept {
   std::span<std::byte> bytes;
@@ -241,7 +248,7 @@ void Responder::on_write(const wire::Packet& packet, const wire::OpcodeRow& row,
     if (write_.length > kMaxMessage) {
       return refuse(NakCode::kInvalidRequest, packet, Drop::kInvalidRequest, outcome);
     }
-    if (!grants(kRemoteWrite, write_.rkey, write_.address, write_.length, bytes)) {
+    if (!allows(kRemoteWrite, write_)) {
       return refuse(NakCode::kRemoteAccessError, packet, Drop::kRemoteAccess, outcome);
     }
   }
@@ -265,11 +272,10 @@ void Responder::on_write(const wire::Packet& packet, const wire::OpcodeRow& row,
 
 void Responder::on_read(const wire::Packet& packet, Outcome& outcome) noexcept {
   const wire::Reth& read = packet.reth;
-  std::span<std::byte> bytes;
   if (!may_answer() || read.length > kMaxMessage) {
     return refuse(NakCode::kInvalidRequest, packet, Drop::kInvalidRequest, outcome);
   }
-  if (!grants(kRemoteRead, read.rkey, read.address, read.length, bytes)) {
+  if (!allows(kRemoteRead, read)) {
     return refuse(NakCode::kRemoteAccessError, packet, Drop::kRemoteAccess, outcome);
   }
   answer(ReplyKind::kRead, packet.bth.psn, read.address, read.rkey, read.length);
@@ -322,11 +328,10 @@ void Responder::on_flush(const wire::Packet& packet, Outcome& outcome) noexcept 
   AccessFlags wanted = 0;
   if ((packet.feth.placement & kGlobalVisibility) != 0) wanted |= kFlushGlobal;
   if ((packet.feth.placement & kPersistence) != 0) wanted |= kFlushPersistent;
-  std::span<std::byte> bytes;
   if (!may_answer() || wanted == 0) {
     return refuse(NakCode::kInvalidRequest, packet, Drop::kInvalidRequest, outcome);
   }
-  if (!grants(wanted, packet.reth.rkey, packet.reth.address, packet.reth.length, bytes)) {
+  if (!allows(wanted, packet.reth)) {
     return refuse(NakCode::kRemoteAccessError, packet, Drop::kRemoteAccess, outcome);
   }
   answer(ReplyKind::kDone, packet.bth.psn, 0, packet.reth.rkey, 0);

@@ -16,6 +16,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/drop.h"
@@ -64,6 +65,8 @@ class Responder {
   bool poll_transmit(std::uint8_t credits, Transmit& packet) noexcept;
   void on_transmitted(std::size_t count) noexcept;
   void rewind_transmit() noexcept;
+  // True once after an answer could not be given because its memory had gone: a refusal went in its place.
+  bool take_refusal() noexcept { return std::exchange(refused_, false); }
   bool has_responses() const noexcept { return next_.reply != tail_; }
 
  private:
@@ -121,6 +124,8 @@ class Responder {
   bool grants(AccessFlags access, MemoryKey rkey, std::uint64_t address, std::uint32_t length,
               std::span<std::byte>& bytes) const noexcept;
   bool invalidate(MemoryKey key) noexcept;
+  // The same for the whole of a request, of which each packet asks again.
+  bool allows(AccessFlags access, const wire::Reth& request) const noexcept;
   void finish(const wire::Packet& packet, const wire::OpcodeRow& row, std::uint32_t psns) noexcept;
 
   // Refusals.
@@ -154,6 +159,7 @@ class Responder {
 
   Psn expected_;
   std::uint32_t msn_ = 0;
+  bool refused_ = false;
   bool silent_ = false;  // asked for `expected_` already; nothing more is said until it comes
 
   // The message that has begun.

@@ -202,6 +202,7 @@ bool Responder::poll_transmit(std::uint8_t credits, Transmit& packet) noexcept {
     packet.parts[1] = bytes;
   }
   if (refused) {
+    refused_ = true;
     // Nothing more of this answer. To be decided anew where the packet has to be made a second time.
     const Psn psn = reply.psn + next_.packet;
     const auto nak = wire::Syndrome::nak(NakCode::kRemoteAccessError);
