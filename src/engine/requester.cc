@@ -214,8 +214,8 @@ void Requester::rewind_transmit() noexcept {
 
 // --- time
 
-// A timeout lasts between once and four times what is asked for (section 9.7.6.1.3): the longer the oftener it came without
-// an answer, so that who is only slow is not buried under what is sent again.
+// A timeout lasts between once and four times what is asked for (section 9.7.6.1.3): the longer the oftener it came
+// without an answer, so that who is only slow is not buried under what is sent again.
 void Requester::restart_timer(Instant now) noexcept {
   const bool waiting = unacked_ != highest_ && !rnr_until_ && connection_.ack_timeout.count() != 0;
   const int longer = 1 << std::min(2, connection_.retry_count - retries_left_);
