@@ -142,7 +142,7 @@ void Requester::take_credits(wire::Syndrome syndrome) noexcept {
 Drop Requester::on_nak(wire::NakCode code, Instant now) noexcept {
   if (code == wire::NakCode::kPsnSequenceError) {
     observe(TransportEvent::kSequenceNakReceived);
-    retry(now);
+    if (!rnr_until_) retry(now);  // else it is sent again anyway, when its time has come
   } else {
     fail(status_of(code));
   }
@@ -158,6 +158,7 @@ Drop Requester::on_rnr_nak(std::uint8_t timer_code, Instant now) noexcept {
     return Drop::kNone;
   }
   if (rnr_left_ != Connection::kForever) --rnr_left_;
+  retries_left_ = connection_.retry_count;  // the other end lives, and says so
   rnr_until_ = now + wire::rnr_delay(timer_code);
   deadline_.reset();
   go_back();

@@ -331,6 +331,25 @@ TEST(Requester, AnRnrNakAcknowledgesWhatCameBefore) {
   EXPECT_EQ(again[0].psn(), psn(2));
 }
 
+// The kernel's rxe answers what follows a request without a receive by a sequence NAK each time.
+TEST(Requester, ASequenceNakBesideAnRnrNakCostsNoRetry) {
+  for (const bool late : {false, true}) {
+    ConnectionBench bench;
+    bench.attributes.retry_count = 1;
+    bench.attributes.rnr_retry = 7;
+    bench.bring_up();
+    for (std::uint64_t i = 1; i <= 3; ++i) bench.post(SendOpcode::kSend, 16, i);
+    for (int round = 0; round < 10; ++round) {
+      bench.requests();
+      bench.answer(Syndrome::rnr_nak(1), psn(0));
+      if (late) bench.run_timer();
+      bench.answer(Syndrome::nak(NakCode::kPsnSequenceError), psn(0));
+      ASSERT_EQ(bench.qp().state(), QpState::kReadyToSend) << "round " << round << (late ? ", late" : "");
+      if (!late) bench.run_timer();
+    }
+  }
+}
+
 // --- reads and atomics
 
 TEST(Requester, AReadFillsTheMemoryAsItsAnswersCome) {
