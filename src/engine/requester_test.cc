@@ -57,6 +57,60 @@ TEST(Requester, CutsAMessageIntoPacketsOfTheMtu) {
   EXPECT_EQ(sent[2].packet.bth.pad_count, 3);
 }
 
+// The request of the bad memory fails, and none before it, however little of a batch the transport took.
+TEST(Requester, AFaultIsFoundAgainAfterARewind) {
+  for (const std::size_t taken : {0, 1, 2}) {
+    ConnectionBench bench;
+    bench.bring_up();
+    ASSERT_EQ(bench.post(SendOpcode::kSend, 16, 1), 0);
+    ASSERT_EQ(bench.post(SendOpcode::kSend, 16, 2), 0);
+    SendRequest bad = bench.request(SendOpcode::kSend, 16, 3);
+    Sge nowhere = bad.sges[0];
+    nowhere.lkey ^= 1;
+    bad.sges = {&nowhere, 1};
+    ASSERT_EQ(bench.qp().post_send(bad), 0);
+    Transmit first;
+    Transmit second;
+    Transmit third;
+    ASSERT_TRUE(bench.qp().poll_transmit(bench.now, first));
+    ASSERT_TRUE(bench.qp().poll_transmit(bench.now, second));
+    ASSERT_FALSE(bench.qp().poll_transmit(bench.now, third));
+    bench.qp().on_transmitted(taken);
+    if (taken < 2) bench.qp().rewind_transmit();
+    EXPECT_EQ(bench.requests().size(), 2 - taken);
+    bench.acknowledge(psn(1));
+    expect_completion(bench, 1, WcStatus::kSuccess);
+    expect_completion(bench, 2, WcStatus::kSuccess);
+    expect_completion(bench, 3, WcStatus::kLocalProtectionError);
+  }
+}
+
+class AnyWindow final : public WindowBinder {
+ public:
+  MemoryFault bind(const BindRequest&) noexcept override { return MemoryFault::kNone; }
+  MemoryFault invalidate(const ProtectionDomain&, MemoryKey, Qpn) noexcept override { return MemoryFault::kNone; }
+};
+
+TEST(Requester, ARequestWithoutPacketsHidesNoFaultBehindIt) {
+  AnyWindow windows;
+  ConnectionBench bench(QpType::kRc, 128, 64, nullptr, &windows);
+  bench.bring_up();
+  ASSERT_EQ(bench.post(SendOpcode::kRdmaRead, 16, 1), 0);
+  ASSERT_EQ(bench.post(SendOpcode::kLocalInvalidate, 0, 2), 0);
+  SendRequest bad = bench.request(SendOpcode::kSend, 16, 3);
+  Sge nowhere = bad.sges[0];
+  nowhere.lkey ^= 1;
+  bad.sges = {&nowhere, 1};
+  ASSERT_EQ(bench.qp().post_send(bad), 0);
+  EXPECT_EQ(bench.requests().size(), 1U);
+  const auto content = pattern(16);
+  EXPECT_EQ(bench.read_response(Opcode::kRcReadResponseOnly, psn(0), content), Drop::kNone);
+  expect_completion(bench, 1, WcStatus::kSuccess);
+  expect_completion(bench, 2, WcStatus::kSuccess);
+  expect_completion(bench, 3, WcStatus::kLocalProtectionError);
+  EXPECT_EQ(bench.qp().state(), QpState::kError);
+}
+
 TEST(Requester, AMessageEndsOnAPacketBoundaryWithoutAnEmptyPacket) {
   ConnectionBench bench;
   bench.bring_up();

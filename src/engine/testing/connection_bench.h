@@ -48,7 +48,7 @@ class ConnectionBench {
   QpAttributes attributes;
 
   explicit ConnectionBench(QpType type = QpType::kRc, std::uint32_t window = 128, std::uint32_t depth = 64,
-                           ReceiveSource* shared = nullptr)
+                           ReceiveSource* shared = nullptr, WindowBinder* windows = nullptr)
       : host_(1, kMtu), peer_(2, kMtu) {
     granted_ = host_.region_of(host_.bytes().data() + kGrantedAt, kGrantedSize, kAll);
     static_cast<void>(host_.memory().insert(granted_));
@@ -56,6 +56,7 @@ class ConnectionBench {
     config.capabilities = {depth, depth, 4, 4, 64};
     config.observer = &events_;
     config.shared_receives = shared;
+    config.windows = windows;
     qp_ = std::make_unique<QueuePair>(config);
     qp_->set_window(window);
     attributes.port = 1;
