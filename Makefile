@@ -46,7 +46,7 @@ vm-test: setup-vm vm-programs
 	ctest --test-dir $(BUILD) -C vm -L '^vm$$' --no-tests=error --output-on-failure $(CTEST_ARGS)
 
 vm-bench: setup-vm vm-programs
-	VERBENA_VM_ROUNDS=7 tests/vm/run $(BUILD) --out build/vm/bench test_speed.py -s
+	VERBENA_VM_ROUNDS=7 tests/vm/run $(BUILD) --out build/vm/bench test_speed.py bench_connected.py -s
 
 bench: setup-bench all-targets
 	tools/bench $(BUILD)
@@ -83,7 +83,7 @@ help:
 	@echo 'make test        every test of the release tree        CTEST_ARGS="-R ah/" for some, PRESET=asan-ubsan, tsan'
 	@echo 'make test-quick  the tests of the inner loop'
 	@echo 'make vm-test     beside the kernel RoCE device rxe, in a virtual machine (fetches qemu and a kernel)'
-	@echo 'make vm-bench    what an address costs on rxe, in the virtual machine: ratios'
+	@echo 'make vm-bench    what an address costs on rxe, and RC beside rxe, in the virtual machine: ratios'
 	@echo 'make build       build/release/bin/verbena and the libraries'
 	@echo 'make bench       the benchmarks, ratios side by side'
 	@echo 'make lint        format, layers, headers, names in documents, clang-tidy on what changed'
