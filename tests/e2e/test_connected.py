@@ -78,7 +78,7 @@ def test_every_size_to_8_mb_on_one_host(host, program, shared):
     assert sizes(output) == EVERY_SIZE, output
 
 
-@pytest.mark.parametrize("program", ["ib_write_lat", "ib_read_lat"])
+@pytest.mark.parametrize("program", ["ib_read_bw"])
 def test_every_size_to_8_mb_between_two_hosts(hosts, program):
     output = perf(Way(*hosts), program, "-a", "-n", "10")
     assert sizes(output) == EVERY_SIZE, output
@@ -89,11 +89,11 @@ def test_every_size_to_8_mb_over_uc(host):
     assert sizes(output) == EVERY_SIZE, output
 
 
-@pytest.mark.skipif(not LONG, reason="for make soak")
-@pytest.mark.parametrize("program", MESSAGES + READS)
-def test_every_size_every_way(host, hosts, user, path, program):
-    for way in (Way(host, host, "v6", user, path), Way(*hosts, "v4", user), Way(*hosts, "v6", user)):
-        assert sizes(perf(way, program, "-a", "-n", "100", seconds=300)) == EVERY_SIZE
+if LONG:  # make soak
+    @pytest.mark.parametrize("program", MESSAGES + READS)
+    def test_every_size_every_way(host, hosts, user, path, program):
+        for way in (Way(host, host, "v6", user, path), Way(*hosts, "v4", user), Way(*hosts, "v6", user)):
+            assert sizes(perf(way, program, "-a", "-n", "100", seconds=300)) == EVERY_SIZE
 
 
 @pytest.mark.parametrize("operation", ["CMP_AND_SWAP", "FETCH_AND_ADD"])
@@ -122,21 +122,21 @@ def test_bandwidth_options_on_one_host(host, path, program, options):
     assert sizes(output) == [20000], output
 
 
-@pytest.mark.parametrize("options", [["-I", "64"], ["-e"], ["-I", "512", "-s", "512"]], ids=" ".join)
-@pytest.mark.parametrize("program", ["ib_send_lat", "ib_write_lat"])
+# A write has no event at the other end.
+@pytest.mark.parametrize("options", ["-I 64", "-I 512 -s 512"])
+@pytest.mark.parametrize("program", ["ib_send_lat", "ib_send_lat -e", "ib_write_lat"])
 def test_inline_and_events_on_one_host(host, path, program, options):
-    if program == "ib_write_lat" and "-e" in options:
-        pytest.skip("a write has no event at the other end")
+    program, *events = program.split()
+    options = [*events, *options.split()]
     output = perf(Way(host, host, "v6", "root", path), program, "-s", "64", "-n", "500", *options)
     assert len(sizes(output)) == 1, output
 
 
-@pytest.mark.parametrize("program", ["ib_send_bw", "ib_send_lat"])
-@pytest.mark.parametrize("options", [["--use-srq"], ["--use-srq", "-e"], ["--use-srq", "-q", "16"]], ids=" ".join)
-def test_shared_receive_queue(host, path, program, options):
-    if program == "ib_send_lat" and "-q" in options:
-        pytest.skip("a latency test has one connection")
-    output = perf(Way(host, host, "v4", "nobody", path), program, *MANY, *options)
+@pytest.mark.parametrize("command", ["ib_send_bw", "ib_send_bw -e", "ib_send_bw -q 16", "ib_send_lat",
+                                     "ib_send_lat -e"])
+def test_shared_receive_queue(host, path, command):
+    program, *options = command.split()
+    output = perf(Way(host, host, "v4", "nobody", path), program, *MANY, "--use-srq", *options)
     assert sizes(output) == [20000], output
 
 

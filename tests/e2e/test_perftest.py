@@ -58,7 +58,7 @@ def test_many_queue_pairs_and_both_directions(host, user, path, options):
     assert sizes(output) == [64], output
 
 
-@pytest.mark.parametrize("family", ["ipv4", "ipv6"])
+@pytest.mark.parametrize("family,user", [("ipv4", "root"), ("ipv4", "nobody"), ("ipv6", "nobody")])
 @pytest.mark.parametrize("command", [LATENCY, BANDWIDTH], ids=["lat", "bw"])
 def test_every_size_between_two_hosts(hosts, user, family, command):
     left, right = hosts
