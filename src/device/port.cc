@@ -1,6 +1,7 @@
 #include "device/port.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -11,7 +12,7 @@
 namespace verbena::device {
 
 Port::Port(const Device& device, DeviceCounters counters, bool use_udp)
-    : device_(device), counters_(counters), use_udp_(use_udp), snapshot_(new PortSnapshot) {
+    : device_(device), counters_(std::move(counters)), use_udp_(use_udp), snapshot_(new PortSnapshot) {
   interface_name_ = device.interface_name();
 }
 

@@ -22,6 +22,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "base/drop.h"
 #include "base/instant.h"
@@ -110,6 +111,9 @@ class Requester {
   bool blocked(const SendWqe& wqe) const noexcept;
   bool window_open(const SendWqe& wqe) const noexcept;
   bool make_packet(SendWqe& wqe, Transmit& packet) noexcept;
+  bool is_in_order(SendWqe& wqe) noexcept;
+  std::span<const std::byte> make_headers(const SendWqe& wqe, wire::Place place, std::uint32_t size,
+                                          std::uint32_t payload, std::span<std::byte> room) const noexcept;
   MemoryFault add_payload(SendWqe& wqe, std::uint32_t offset, std::uint32_t size, Transmit& packet) const noexcept;
   void note_sent(const SendWqe& wqe, const Cursor& before, Instant now, const Transmit& packet) noexcept;
 

@@ -44,40 +44,60 @@ bool Requester::make_packet(SendWqe& wqe, Transmit& packet) noexcept {
   const ConnectedPart& part = wqe.connected;
   const std::uint32_t number = cursor_.packet;
   const bool is_read = kind.operation == Operation::kReadRequest;
-  const std::uint32_t end = is_read ? piece_end(wqe, number) : number + 1;
-  const wire::Place place = kind.needs_response ? wire::Place::kOnly : place_of(number, part.packet_count);
-  const std::uint32_t offset = number * connection_.mtu;
   const bool is_flush = kind.operation == Operation::kFlush;
+  const std::uint32_t end = is_read ? piece_end(wqe, number) : number + 1;
+  const std::uint32_t offset = number * connection_.mtu;
   const std::uint32_t size = is_flush ? wqe.length : std::min(wqe.length - offset, (end - number) * connection_.mtu);
   const std::uint32_t payload = kind.reads_locally || is_flush ? 0 : size;
-
+  if (number == 0 && !is_in_order(wqe)) return false;
   packet.part_count = 1;
-  if ((wqe.flags & SendWqe::kRefused) != 0) {
-    fail_later(WcStatus::kLocalQpOperationError);
-    return false;
-  }
-  if (number == 0 && !is_well_sized(wqe)) {
-    fail_later(WcStatus::kLocalLengthError);
-    return false;
-  }
-  if (kind.reads_locally && number == 0) {  // found out before the other end is asked
-    MemoryPieces pieces;
-    const auto fault = resolve_range(memory_, domain_, {SendQueue::sges_of(wqe), wqe.sge_count}, 0, wqe.length,
-                                     kLocalWrite | kCheckOnly, pieces);
-    if (fault != MemoryFault::kNone) {
-      fail_later(WcStatus::kLocalProtectionError, fault);
-      return false;
-    }
-  }
   if (const auto fault = add_payload(wqe, offset, payload, packet); fault != MemoryFault::kNone) {
     fail_later(WcStatus::kLocalProtectionError, fault);
     return false;
   }
+  const wire::Place place = kind.needs_response ? wire::Place::kOnly : place_of(number, part.packet_count);
+  packet.parts[0] = make_headers(wqe, place, size, payload, packet.header);
+  const auto pad = wire::pad_bytes(payload);
+  if (!pad.empty()) packet.parts[packet.part_count++] = pad;
+  packet.envelope = &connection_.envelope;
+  packet.source_qpn = own_;
+  packet.destination_qpn = connection_.destination;
+  packet.payload_size = payload;
+  packet.size = static_cast<std::uint32_t>(packet.parts[0].size() + payload + pad.size());
+  cursor_.packet = end;
+  if (kind.needs_response) ++cursor_.reads;
+  return true;
+}
 
-  wire::Bth bth;
-  bth.opcode = wire_opcode(connection_.transport, kind, place);
+// What can be found out about a request before its first packet. False where it fails.
+bool Requester::is_in_order(SendWqe& wqe) noexcept {
+  if ((wqe.flags & SendWqe::kRefused) != 0) {
+    fail_later(WcStatus::kLocalQpOperationError);
+    return false;
+  }
+  if (!is_well_sized(wqe)) {
+    fail_later(WcStatus::kLocalLengthError);
+    return false;
+  }
+  if (!kind_of(wqe.opcode)->reads_locally) return true;
+  MemoryPieces pieces;
+  const auto fault = resolve_range(memory_, domain_, {SendQueue::sges_of(wqe), wqe.sge_count}, 0, wqe.length,
+                                   kLocalWrite | kCheckOnly, pieces);
+  if (fault == MemoryFault::kNone) return true;
+  fail_later(WcStatus::kLocalProtectionError, fault);
+  return false;
+}
+
+// The headers of the packet at the cursor, which stands for `size` bytes of its message and carries `payload` of them.
+std::span<const std::byte> Requester::make_headers(const SendWqe& wqe, wire::Place place, std::uint32_t size,
+                                                   std::uint32_t payload, std::span<std::byte> room) const noexcept {
+  const RequestKind& kind = *kind_of(wqe.opcode);
+  const ConnectedPart& part = wqe.connected;
+  const std::uint32_t number = cursor_.packet;
   const bool ends = place == wire::Place::kLast || place == wire::Place::kOnly;
   const bool notifies = kind.operation == Operation::kSend || kind.has_immediate;
+  wire::Bth bth;
+  bth.opcode = wire_opcode(connection_.transport, kind, place);
   bth.solicited = part.solicited && ends && notifies;
   bth.pad_count = wire::pad_count(payload);
   bth.pkey = wire::kDefaultPkey;
@@ -85,13 +105,11 @@ bool Requester::make_packet(SendWqe& wqe, Transmit& packet) noexcept {
   bth.psn = part.first_psn + number;
   bth.ack_request = connection_.reliable && (ends || (number + 1) % (connection_.window / kAcksInWindow + 1) == 0);
 
-  Headers headers(packet.header);
+  Headers headers(room);
   headers.add(bth);
   if (connection_.transport == wire::Transport::kXrc) headers.add(wire::Xrceth{part.shared_queue});
-  const std::uint64_t remote = part.remote_address + offset;
+  const std::uint64_t remote = part.remote_address + std::uint64_t{number} * connection_.mtu;
   switch (kind.operation) {
-    case Operation::kSend:
-      break;
     case Operation::kWrite:
       if (number == 0) headers.add(wire::Reth{remote, part.rkey, wqe.length});
       break;
@@ -110,6 +128,7 @@ bool Requester::make_packet(SendWqe& wqe, Transmit& packet) noexcept {
     case Operation::kFetchAdd:
       headers.add(wire::AtomicEth{part.remote_address, part.rkey, part.compare_add, 0});
       break;
+    case Operation::kSend:
     case Operation::kReadResponse:
     case Operation::kAcknowledge:
     case Operation::kAtomicAcknowledge:
@@ -118,17 +137,7 @@ bool Requester::make_packet(SendWqe& wqe, Transmit& packet) noexcept {
   }
   if (ends && kind.has_immediate) headers.add(wire::ImmDt{part.immediate});
   if (ends && kind.has_invalidate) headers.add(wire::Ieth{MemoryKey(part.immediate)});
-
-  packet.parts[0] = headers.bytes();
-  if (const auto pad = wire::pad_bytes(payload); !pad.empty()) packet.parts[packet.part_count++] = pad;
-  packet.envelope = &connection_.envelope;
-  packet.source_qpn = own_;
-  packet.destination_qpn = connection_.destination;
-  packet.payload_size = payload;
-  packet.size = static_cast<std::uint32_t>(headers.bytes().size()) + payload + bth.pad_count;
-  cursor_.packet = end;
-  if (kind.needs_response) ++cursor_.reads;
-  return true;
+  return headers.bytes();
 }
 
 // An atomic is of eight bytes, and no message is longer than 2 GiB (section 9.7.4.1.5 and table 41).

@@ -59,7 +59,7 @@ TEST(Requester, CutsAMessageIntoPacketsOfTheMtu) {
 
 // The request of the bad memory fails, and none before it, however little of a batch the transport took.
 TEST(Requester, AFaultIsFoundAgainAfterARewind) {
-  for (const std::size_t taken : {0, 1, 2}) {
+  for (const std::size_t taken : {std::size_t{0}, std::size_t{1}, std::size_t{2}}) {
     ConnectionBench bench;
     bench.bring_up();
     ASSERT_EQ(bench.post(SendOpcode::kSend, 16, 1), 0);

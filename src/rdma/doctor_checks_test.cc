@@ -28,7 +28,7 @@ GidEntry entry(const char* text, std::uint32_t index = 0, GidType type = GidType
   return {.gid = gid(text), .type = type, .port = 1, .index = index, .netdev = netdev};
 }
 
-InterfaceFacts eth0(std::vector<const char*> addresses, std::uint32_t mtu = 9000) {
+InterfaceFacts eth0(const std::vector<const char*>& addresses, std::uint32_t mtu = 9000) {
   InterfaceFacts facts{.index = kEth0, .name = "eth0", .up = true, .carrier = true, .mtu = mtu};
   for (const char* address : addresses) facts.addresses.push_back({.gid = gid(address), .prefix_length = 24});
   return facts;

@@ -22,8 +22,8 @@ constexpr Duration rnr_delay(std::uint8_t code) noexcept {
 
 // The code of the shortest delay that is not below `wanted`; the longest (0) where none is.
 constexpr std::uint8_t rnr_timer_code(Duration wanted) noexcept {
-  for (std::uint8_t code = 1; code < kRnrTimerMicroseconds.size(); ++code) {
-    if (rnr_delay(code) >= wanted) return code;
+  for (std::size_t code = 1; code < kRnrTimerMicroseconds.size(); ++code) {
+    if (std::chrono::microseconds(kRnrTimerMicroseconds[code]) >= wanted) return static_cast<std::uint8_t>(code);
   }
   return 0;
 }
