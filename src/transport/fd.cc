@@ -1,8 +1,17 @@
 #include "transport/fd.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 namespace verbena::transport {
+
+int Fd::beyond_standard(int fd) noexcept {
+  if (fd < STDIN_FILENO || fd > STDERR_FILENO) return fd;
+  const int other = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (other < 0) return fd;
+  ::close(fd);
+  return other;
+}
 
 void Fd::reset() noexcept {
   if (fd_ < 0) return;
