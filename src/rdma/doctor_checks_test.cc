@@ -1,4 +1,5 @@
 // Facts as they were in cases that puzzled people, and what the doctor must say to each.
+#include <cerrno>
 #include <string>
 #include <utility>
 #include <vector>
@@ -523,6 +524,18 @@ TEST(Doctor, WithoutAServerOnlyThisHostWasLookedAtAndItSaysHowToStartOne) {
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings.front().severity, Severity::kNote);
   EXPECT_THAT(findings.front().remedy, HasSubstr("verbena doctor --serve"));
+}
+
+TEST(Doctor, APeerThatAnswersNothingAtAllIsMoreThanAMissingServer) {
+  for (const Error& error : {Error{ErrorCode::kTimedOut, 0, "no answer"},
+                             Error{ErrorCode::kUnreachable, EHOSTUNREACH, "connect: No route to host"}}) {
+    const Finding seen = find(check_probe({.connect_error = error}, World().path), "handshake");
+    EXPECT_EQ(seen.severity, Severity::kWarning) << error.message;
+    EXPECT_THAT(seen.cause, HasSubstr("neighbour"));
+    EXPECT_THAT(seen.remedy, HasSubstr("ip neigh show"));
+  }
+  const ProbeFacts refused{.connect_error = Error{ErrorCode::kUnreachable, ECONNREFUSED, "connect: refused"}};
+  EXPECT_EQ(find(check_probe(refused, World().path), "handshake").severity, Severity::kNote);
 }
 
 TEST(Doctor, AnAddressThatNamesNoHostIsNotBlamedOnAMissingServer) {

@@ -1,5 +1,6 @@
 // The last check: did data move? A handshake over TCP proves nothing about the data path.
 #include <algorithm>
+#include <cerrno>
 #include <optional>
 #include <string>
 #include <utility>
@@ -105,19 +106,36 @@ Finding judge(const ProbeFacts& probe, const ProbeSeries& series, const PathFact
       {"datagrams are lost on the way or in a full queue", "verbena drops at both ends says where; see loss_control"});
 }
 
+// Unlike a host that refuses, where only the server is missing.
+bool answered_nothing(const Error& error) noexcept {
+  const int number = error.system_errno;
+  return error.code == ErrorCode::kTimedOut || number == ETIMEDOUT || number == EHOSTUNREACH;
+}
+
+// Why there is no session.
+Finding check_handshake(const Error& error, const PathFacts& path) {
+  if (error.code == ErrorCode::kInvalidArgument) {
+    return finding(Severity::kFailure, "handshake", path.peer, error.message,
+                   {"the address does not say which host is meant, so nobody was asked and nothing was sent",
+                    "write it as the text says, then run this again"});
+  }
+  if (answered_nothing(error)) {
+    return finding(
+        Severity::kWarning, "handshake", path.peer, error.message,
+        {"the peer answers nothing, not even that nobody listens there: it is down, the neighbour entry for it has a "
+         "wrong MAC address, something on the way drops what goes to that TCP port, or the program there is stopped",
+         "ping PEER; compare `ip neigh show` with the peer's `ip link show`; let the TCP port through; then run this "
+         "again with `verbena doctor --serve` on the peer"});
+  }
+  return finding(Severity::kNote, "handshake", path.peer, error.message,
+                 {"only checks of this host were made: nobody answers there, so nothing shows that data moves",
+                  "start `verbena doctor --serve` on the peer (or `verbena ping --listen`), then run this again"});
+}
+
 }  // namespace
 
 std::vector<Finding> check_probe(const ProbeFacts& probe, const PathFacts& path) {
-  if (probe.connect_error && probe.connect_error->code == ErrorCode::kInvalidArgument) {
-    return {finding(Severity::kFailure, "handshake", path.peer, probe.connect_error->message,
-                    {"the address does not say which host is meant, so nobody was asked and nothing was sent",
-                     "write it as the text says, then run this again"})};
-  }
-  if (probe.connect_error) {
-    return {finding(Severity::kNote, "handshake", path.peer, probe.connect_error->message,
-                    {"only checks of this host were made: nobody answers there, so nothing shows that data moves",
-                     "start `verbena doctor --serve` on the peer (or `verbena ping --listen`), then run this again"})};
-  }
+  if (probe.connect_error) return {check_handshake(*probe.connect_error, path)};
   std::vector<Finding> findings;
   if (probe.session_error) {
     findings.push_back(
