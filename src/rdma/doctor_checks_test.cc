@@ -315,6 +315,12 @@ TEST(DoctorProbe, SilenceForAnotherQkeyOrAnotherPortsGidIsNotBlamedOnTheNetwork)
   EXPECT_THAT(silent.cause, HasSubstr("0x22222222"));
   EXPECT_THAT(silent.cause, HasSubstr("0x11111111"));
   EXPECT_THAT(silent.cause, ::testing::Not(HasSubstr("filtered")));
+  World controlled_qkey;
+  controlled_qkey.path.qkey = 0x80000001;
+  silent = find(check_probe(probe, controlled_qkey.path), "probe");
+  EXPECT_THAT(silent.cause, HasSubstr("0x80000001"));
+  EXPECT_THAT(silent.cause, HasSubstr("qkey_mismatch"));
+  EXPECT_THAT(silent.cause, ::testing::Not(HasSubstr("filtered")));
   World other_port;
   other_port.path.destination = gid("10.0.0.3");
   silent = find(check_probe(probe, other_port.path), "probe");

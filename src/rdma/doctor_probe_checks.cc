@@ -50,7 +50,15 @@ std::optional<Advice> advice_for_wrong_address(const PathFacts& path) {
         "give one of those, or leave --dgid out; start the server on the device that has it (--device)"};
   }
   constexpr std::uint32_t kControlled = 0x80000000;  // sent as the queue pair's own
-  if (path.qkey && (*path.qkey & kControlled) == 0 && *path.qkey != path.far->qkey) {
+  if (path.qkey && (*path.qkey & kControlled) != 0) {
+    return Advice{
+        fmt::format("the highest bit of the Q_Key {:#010x} is set, so the sending queue pair's own Q_Key goes "
+                    "out instead, and that is not the server's, {:#010x}: the peer drops such a datagram "
+                    "(qkey_mismatch)",
+                    *path.qkey, path.far->qkey),
+        "send with the Q_Key that the peer has set, below 0x80000000, or leave --qkey out"};
+  }
+  if (path.qkey && *path.qkey != path.far->qkey) {
     return Advice{
         fmt::format("the Q_Key {:#010x} is not that of the server's queue pair, {:#010x}: the peer drops such "
                     "a datagram (qkey_mismatch)",
