@@ -90,6 +90,9 @@ void add_software_processes(rdma::HostFacts& host) {
     host.software_processes.push_back({.pid = silent.pid, .name = "(unknown)", .silence = silent.reason});
   }
   for (rdma::PortHolder& holder : host.udp_4791) {
+    for (const SilentProcess& silent : survey->silent) {
+      if (silent.pid == holder.pid && holder.pid != 0) holder.silence = silent.reason;
+    }
     holder.verbena = holder.pid == self || std::any_of(survey->processes.begin(), survey->processes.end(),
                                                        [&](const auto& process) { return process.pid == holder.pid; });
   }

@@ -512,6 +512,19 @@ TEST(Doctor, KernelRxeOrAnotherUserThatHoldsThePortIsAFailure) {
   EXPECT_THAT(told(check_udp_port(world.host)), HasSubstr("rdma link delete"));
 }
 
+TEST(Doctor, AStoppedProcessOnTheSoftwareRnicIsNotTakenForAStranger) {
+  World world;
+  world.device().kind = DeviceKind::kVerbena;
+  PortHolder stopped{.address = "10.0.0.1", .uid = world.host.process.uid, .pid = 42, .process = "verbena"};
+  world.host.udp_4791 = {stopped};
+  EXPECT_THAT(told(check_udp_port(world.host)), HasSubstr("not known to run on the software RNIC"));
+  world.host.udp_4791.front().silence = "it does not answer (stopped, or too busy)";
+  const std::string text = told(check_udp_port(world.host));
+  EXPECT_THAT(text, HasSubstr("does not answer (stopped, or too busy)"));
+  EXPECT_THAT(text, HasSubstr("kill -CONT"));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("end it")));
+}
+
 TEST(Doctor, LossControlIsSaidAsTheDriverShowsItAndNotGuessed) {
   InterfaceFacts interface = eth0({"10.0.0.1"});
   EXPECT_THAT(told(check_loss_control(interface, DeviceKind::kHardware)), HasSubstr("not shown"));

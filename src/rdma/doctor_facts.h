@@ -99,7 +99,8 @@ struct PortHolder {
   std::uint64_t inode = 0;
   std::uint32_t pid = 0;  // 0: no process that can be seen from here
   std::string process{};
-  bool verbena = false;  // it is known to run on the software RNIC
+  bool verbena = false;   // it is known to run on the software RNIC
+  std::string silence{};  // not empty: it runs on it too, gave no counters, and why
 };
 
 enum class RdmaNamespaceMode { kShared, kExclusive };

@@ -172,7 +172,9 @@ Finding check_udp_port(const HostFacts& host) {
                       "rdma link delete NAME for each rxe link; or use the rxe device; or stay on this host: "
                       "VERBENA_UDP=off"});
     }
-    if (!holder.verbena && (holder.uid != host.process.uid || holder.pid != 0)) foreign = &holder;
+    const bool other_user = holder.uid != host.process.uid;
+    const bool unknown = holder.pid != 0 && holder.silence.empty();
+    if (!holder.verbena && (other_user || unknown)) foreign = &holder;
   }
   if (foreign != nullptr) {
     const bool other_user = foreign->uid != host.process.uid;
@@ -183,6 +185,16 @@ Finding check_udp_port(const HostFacts& host) {
                     : "it is not known to run on the software RNIC",
          "end it, or run as that user, or give this process a network namespace or address of its own; VERBENA_UDP=off "
          "stays on this host"});
+  }
+  const auto silent = std::find_if(host.udp_4791.begin(), host.udp_4791.end(),
+                                   [](const PortHolder& holder) { return !holder.silence.empty(); });
+  if (silent != host.udp_4791.end()) {
+    return finding(Severity::kWarning, "udp_4791", "",
+                   fmt::format("held on {} by {}, on the software RNIC: {}", silent->address, holder_in_words(*silent),
+                               silent->silence),
+                   {"a process that does not answer takes no packets either",
+                    "let it go on (kill -CONT PID) where it is stopped, and run this again; verbena drops names it as "
+                    "well"});
   }
   if (host.udp_4791.empty()) return good("udp_4791", "", "free");
   return good("udp_4791", "",
