@@ -66,7 +66,7 @@ class Demo {
   Result<Duration> creation_cost();
   Duration look_up_cost();
   Status send_with_new_handle(std::uint64_t sequence);
-  Status send_with_directory(std::uint64_t sequence);
+  Status send_with_directory(std::uint64_t sequence, std::string& unsent);
   void describe_path();
   std::string dropped_by_either() const;
 
@@ -129,9 +129,9 @@ Status Demo::send_with_new_handle(std::uint64_t sequence) {
   return endpoint_->send_and_destroy(0, {address, to.peer.qpn, to.peer.qkey}, plan_.size);
 }
 
-Status Demo::send_with_directory(std::uint64_t sequence) {
+Status Demo::send_with_directory(std::uint64_t sequence, std::string& unsent) {
   Target& to = target(sequence);
-  return send_through_directory(*endpoint_, to.handle, to.peer, plan_.size);
+  return send_through_directory(*endpoint_, to.handle, to.peer, plan_.size, unsent);
 }
 
 Result<PingOutcome> Demo::phase(const PostPing& post, std::size_t window, std::uint64_t count, std::string_view label) {
@@ -145,7 +145,9 @@ Result<PingOutcome> Demo::phase(const PostPing& post, std::size_t window, std::u
   auto outcome = run_ping(*endpoint_, responder_.channel(), plan, post, progress);
   if (outcome && outcome->ended_by == "stopped") return failure(ErrorCode::kUnavailable, "stopped");
   if (outcome && outcome->round_trips.counts().received == 0) {
-    return failure(ErrorCode::kTimedOut, "no datagram came back" + dropped_by_either());
+    const std::uint64_t unsent = outcome->round_trips.counts().unsent;
+    const std::string why = unsent == 0 ? "" : "; " + render_unsent(unsent, outcome->unsent_why);
+    return failure(ErrorCode::kTimedOut, "no datagram came back" + why + dropped_by_either());
   }
   return outcome;
 }
@@ -192,8 +194,10 @@ Duration Demo::look_up_cost() {
 }
 
 Status Demo::measure() {
-  const PostPing by_hand = [this](std::uint64_t sequence) { return send_with_new_handle(sequence); };
-  const PostPing managed = [this](std::uint64_t sequence) { return send_with_directory(sequence); };
+  const PostPing by_hand = [this](std::uint64_t sequence, std::string&) { return send_with_new_handle(sequence); };
+  const PostPing managed = [this](std::uint64_t sequence, std::string& unsent) {
+    return send_with_directory(sequence, unsent);
+  };
   if (Status status = measure_way(report_.create_per_send, by_hand, "a handle a send"); !status) return status;
   if (Status status = measure_way(report_.directory, managed, "the directory"); !status) return status;
   report_.stats = endpoint_->directory().stats();

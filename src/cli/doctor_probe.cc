@@ -74,7 +74,9 @@ Status Probe::send_series(std::size_t bytes) {
   const PingPlan plan{
       .count = kDatagrams, .size = bytes, .window = 2, .timeout = kTimeout, .client = session_.hello.client};
   const UdPeer peer{nullptr, session_.hello.qpns.front(), path_.qkey.value_or(session_.hello.qkey)};
-  const PostPing post = [&](std::uint64_t) { return send_through_directory(*endpoint_, handle_, peer, bytes); };
+  const PostPing post = [&](std::uint64_t, std::string& unsent) {
+    return send_through_directory(*endpoint_, handle_, peer, bytes, unsent);
+  };
   ProgressBar silent("", plan.count, now(), false);
   const auto outcome = run_ping(*endpoint_, session_.channel, plan, post, silent);
   if (!outcome) return tl::make_unexpected(outcome.error());
@@ -85,7 +87,9 @@ Status Probe::send_series(std::size_t bytes) {
                            .received = counts.received + counts.late,
                            .corrupt = counts.corrupt,
                            .duplicate = counts.duplicate,
-                           .median_ns = outcome->round_trips.latency().percentile(50).count()});
+                           .median_ns = outcome->round_trips.latency().percentile(50).count(),
+                           .unsent = counts.unsent,
+                           .unsent_why = outcome->unsent_why});
   if (outcome->cut_short) return failure(ErrorCode::kUnavailable, outcome->ended_by);
   return {};
 }

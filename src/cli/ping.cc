@@ -105,6 +105,7 @@ void describe_outcome(PingReport& report, const PingOutcome& outcome, UdEndpoint
   report.lost = outcome.round_trips.lost();
   report.latency = outcome.round_trips.latency();
   report.elapsed = outcome.elapsed;
+  report.unsent_why = outcome.unsent_why;
   report.ended_by = outcome.ended_by;
   report.cut_short = outcome.cut_short;
   report.directory = endpoint.directory().stats();
@@ -136,7 +137,9 @@ Result<PingReport> ping_server(const PingOptions& options, UdEndpoint& endpoint,
                       .timeout = from_ms(options.timeout_ms),
                       .client = server.client};
   const UdPeer peer{nullptr, server.qpns.front(), server.qkey};
-  const PostPing post = [&](std::uint64_t) { return send_through_directory(endpoint, *handle, peer, options.size); };
+  const PostPing post = [&](std::uint64_t, std::string& unsent) {
+    return send_through_directory(endpoint, *handle, peer, options.size, unsent);
+  };
   ProgressBar progress(fmt::format("ping {}", options.host), options.count, now(), !options.json);
   const auto outcome = run_ping(endpoint, channel, plan, post, progress);
   if (!outcome) return tl::make_unexpected(outcome.error());

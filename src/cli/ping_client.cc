@@ -18,6 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kLongestSleep = 50ms;     // so that a stop signal and the server's end are noticed
+constexpr Duration kAddressRetry = 50ms;     // after a datagram for which there was no address handle
 constexpr Duration kControlInterval = 20ms;  // between two looks at the control channel
 
 // One run, while it goes on.
@@ -28,12 +29,13 @@ class Run {
         channel_(channel),
         plan_(plan),
         post_(post),
-        outcome_{RoundTrips(plan.timeout), {}, {}, false} {}
+        outcome_{RoundTrips(plan.timeout), {}, {}, {}, false} {}
 
   Result<PingOutcome> until_end(ProgressBar& progress);
 
  private:
-  bool all_sent() const noexcept { return stopping_ || (plan_.count != 0 && book().counts().sent >= plan_.count); }
+  bool all_sent() const noexcept { return stopping_ || (plan_.count != 0 && tried() >= plan_.count); }
+  std::uint64_t tried() const noexcept { return book().counts().sent + book().counts().unsent; }
   bool is_over() const noexcept { return all_sent() && book().outstanding() == 0; }
   bool may_send(Instant time) const noexcept {
     return !all_sent() && book().outstanding() < plan_.window && time >= next_send_ && endpoint_.can_send(0);
@@ -52,6 +54,7 @@ class Run {
   const PingPlan& plan_;
   const PostPing& post_;
   PingOutcome outcome_;
+  std::string unsent_;  // of the last send
   Instant next_send_;
   Instant last_reply_;
   Instant last_control_;
@@ -62,9 +65,16 @@ class Run {
 Status Run::send_one() {
   write_ping(endpoint_.payload(0).first(plan_.size), {plan_.client, book().next_sequence()});
   const Instant time = now();
-  Status status = post_(book().on_sent(time));
-  if (!status) book().on_refused();
+  unsent_.clear();
+  Status status = post_(book().on_sent(time), unsent_);
   next_send_ = time + plan_.interval;
+  if (!status) {
+    book().on_refused();
+  } else if (!unsent_.empty()) {
+    book().on_unsent();
+    outcome_.unsent_why = unsent_;
+    next_send_ = time + std::max(plan_.interval, kAddressRetry);
+  }
   return status;
 }
 
@@ -133,7 +143,7 @@ Result<PingOutcome> Run::until_end(ProgressBar& progress) {
       continue;
     }
     book().on_time(time);
-    progress.update(book().counts().sent - book().outstanding(), time);
+    progress.update(tried() - book().outstanding(), time);
     if (time - last_reply_ > spin_.limit()) {
       if (Status status = sleep(time); !status) return tl::make_unexpected(status.error());
     }
@@ -151,9 +161,14 @@ Result<PingOutcome> run_ping(UdEndpoint& endpoint, const ControlChannel& channel
   return Run(endpoint, channel, plan, post).until_end(progress);
 }
 
-Status send_through_directory(UdEndpoint& endpoint, const AhHandle& handle, const UdPeer& peer, std::size_t size) {
+Status send_through_directory(UdEndpoint& endpoint, const AhHandle& handle, const UdPeer& peer, std::size_t size,
+                              std::string& unsent) {
   ibv_ah* address = endpoint.sender(0).next(handle);
-  if (address == nullptr) return {};  // on the wire it would be lost as well: its time runs out
+  if (address == nullptr) {
+    const auto again = endpoint.directory().acquire(handle.destination(), Deadline::in(0ns));
+    unsent = again ? "it is being replaced" : again.error().message;
+    return {};
+  }
   return endpoint.send(0, {address, peer.qpn, peer.qkey}, size);
 }
 

@@ -29,12 +29,13 @@ struct PingPlan {
 };
 
 // Posts what stands in the endpoint's payload(0), plan.size bytes, as datagram number `sequence`. Its time counts as
-// part of the round trip.
-using PostPing = std::function<Status(std::uint64_t sequence)>;
+// part of the round trip. Where there is no address handle for it nothing is posted, and `unsent` says why.
+using PostPing = std::function<Status(std::uint64_t sequence, std::string& unsent)>;
 
 struct PingOutcome {
   RoundTrips round_trips{Duration(0)};
   Duration elapsed{0};
+  std::string unsent_why;  // of the last that was not sent
   std::string ended_by;    // why it ended before its count; empty where it did not
   bool cut_short = false;  // it was the server's doing
 };
@@ -46,8 +47,8 @@ Result<PingOutcome> run_ping(UdEndpoint& endpoint, const ControlChannel& channel
                              const PostPing& post, ProgressBar& progress);
 
 // As a PostPing does it with a directory: takes the address from the sender and posts. Where the directory has none
-// just now (a GID or a link that comes and goes), nothing is posted and the datagram is lost; the next may find one
-// again.
-Status send_through_directory(UdEndpoint& endpoint, const AhHandle& handle, const UdPeer& peer, std::size_t size);
+// just now (a GID or a link that comes and goes), nothing is posted and `unsent` says why; the next may find one again.
+Status send_through_directory(UdEndpoint& endpoint, const AhHandle& handle, const UdPeer& peer, std::size_t size,
+                              std::string& unsent);
 
 }  // namespace verbena::cli

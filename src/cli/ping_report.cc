@@ -43,6 +43,9 @@ std::string render_ping_summary(const PingReport& report) {
   append_count(counts, report.counts.corrupt, "corrupt");
   append_count(counts, report.counts.unknown, "unknown");
   std::string text = fmt::format("datagrams  {}, in {}\n", counts, format_duration(report.elapsed));
+  if (report.counts.unsent > 0) {
+    text += fmt::format("unsent     {}\n", render_unsent(report.counts.unsent, report.unsent_why));
+  }
   const LatencyDistribution& latency = report.latency;
   if (latency.count() > 0) {
     text += fmt::format("round trip min {}   p50 {}   p99 {}   p99.9 {}   max {}\n", format_duration(latency.min()),
@@ -62,6 +65,10 @@ std::string render_drop_counts(const std::map<std::string, std::uint64_t>& drops
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", format_count(count), name);
   }
   return text;
+}
+
+std::string render_unsent(std::uint64_t count, const std::string& why) {
+  return fmt::format("{} not sent: no address handle ({})", format_count(count), why);
 }
 
 std::string render_directory(const AhStats& stats) {
@@ -107,6 +114,8 @@ nlohmann::json ping_to_json(const PingReport& report) {
           {"duplicate", report.counts.duplicate},
           {"corrupt", report.counts.corrupt},
           {"unknown", report.counts.unknown},
+          {"not_sent", report.counts.unsent},
+          {"not_sent_why", report.unsent_why},
           {"elapsed_s", std::chrono::duration<double>(report.elapsed).count()},
           {"rate_per_s", rate_of(report.counts.received, report.elapsed)},
           {"round_trip_ns", latency_to_json(report.latency)},

@@ -22,6 +22,7 @@ struct PingReport {
   std::string explanation{};  // why this source
   std::size_t size = 0;
   std::size_t window = 0;
+  std::string unsent_why{};
   std::string ended_by{};
   bool cut_short = false;
   PingCounts counts{};
@@ -45,6 +46,8 @@ nlohmann::json latency_to_json(const LatencyDistribution& latency);
 nlohmann::json directory_to_json(const AhStats& stats);
 // "3 no_receive_request, 14 impair_loss".
 std::string render_drop_counts(const std::map<std::string, std::uint64_t>& drops);
+// "10 not sent: no address handle (why)".
+std::string render_unsent(std::uint64_t count, const std::string& why);
 // "1 address handle created, 1,000 hits, 1 miss, 1 live".
 std::string render_directory(const AhStats& stats);
 

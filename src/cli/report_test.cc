@@ -56,6 +56,18 @@ TEST(PingReport, TellsNoLatencyWhereNothingCameBack) {
   EXPECT_THAT(text, Not(HasSubstr("round trip min")));
 }
 
+TEST(PingReport, WhatHadNoAddressHandleIsToldApartAndWhy) {
+  PingReport report = ping_example();
+  EXPECT_THAT(render_ping_summary(report), Not(HasSubstr("not sent")));
+  report.counts.unsent = 7;
+  report.unsent_why = "the source is gone";
+  const std::string text = render_ping_summary(report);
+  EXPECT_THAT(text, HasSubstr("1,000 sent, 990 received, 10 lost (1.00%)"));
+  EXPECT_THAT(text, HasSubstr("7 not sent: no address handle (the source is gone)"));
+  EXPECT_EQ(ping_to_json(report)["not_sent"], 7);
+  EXPECT_EQ(ping_to_json(report)["not_sent_why"], "the source is gone");
+}
+
 TEST(PingReport, JsonHasItsKeys) {
   const auto json = ping_to_json(ping_example());
   EXPECT_EQ(json["sent"], 1000);

@@ -20,6 +20,11 @@ void RoundTrips::on_refused() noexcept {
   --counts_.sent;
 }
 
+void RoundTrips::on_unsent() noexcept {
+  on_refused();
+  ++counts_.unsent;
+}
+
 void RoundTrips::on_reply(std::uint64_t sequence, bool intact, Instant now) {
   if (sequence >= first_sequence_ + window_.size()) {
     ++counts_.unknown;

@@ -21,6 +21,7 @@ struct PingCounts {
   std::uint64_t duplicate = 0;  // further answers to the same one
   std::uint64_t corrupt = 0;    // answers whose bytes are not those sent
   std::uint64_t unknown = 0;    // answers to what was never sent
+  std::uint64_t unsent = 0;     // not sent, for there was no address handle; not part of `sent`
 
   friend bool operator==(const PingCounts&, const PingCounts&) = default;
 };
@@ -36,6 +37,8 @@ class RoundTrips {
   std::uint64_t on_sent(Instant now);
   // The last on_sent() was not sent after all.
   void on_refused() noexcept;
+  // The same, for want of an address handle: counted apart.
+  void on_unsent() noexcept;
   void on_reply(std::uint64_t sequence, bool intact, Instant now);
   // Gives up what is due.
   void on_time(Instant now);

@@ -96,6 +96,17 @@ TEST(RoundTrips, ARefusedSendWasNeverSent) {
   EXPECT_EQ(book.next_sequence(), 1U) << "the number is used again";
 }
 
+TEST(RoundTrips, WhatHadNoAddressIsNeitherSentNorLost) {
+  RoundTrips book(1ms);
+  book.on_sent(at(0));
+  book.on_sent(at(1));
+  book.on_unsent();
+  book.on_end();
+  EXPECT_EQ(book.counts().sent, 1U);
+  EXPECT_EQ(book.counts().unsent, 1U);
+  EXPECT_EQ(book.lost(), 1U);
+}
+
 TEST(RoundTrips, TheEndGivesUpAll) {
   RoundTrips book(1ms);
   for (int i = 0; i < 5; ++i) book.on_sent(at(i));

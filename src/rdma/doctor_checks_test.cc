@@ -329,6 +329,15 @@ TEST(DoctorProbe, SilenceForAnotherQkeyOrAnotherPortsGidIsNotBlamedOnTheNetwork)
   EXPECT_THAT(silent.cause, ::testing::Not(HasSubstr("filtered")));
 }
 
+TEST(DoctorProbe, AnAddressHandleThatWentAwayMeanwhileIsNamed) {
+  ProbeSeries series{.bytes = 64, .planned = 20, .sent = 5, .received = 5, .unsent = 15, .unsent_why = "source gone"};
+  const Finding partly = find(check_probe({.series = {series}}, {}), "probe");
+  EXPECT_EQ(partly.severity, Severity::kWarning);
+  EXPECT_THAT(partly.evidence, HasSubstr("15 not sent: no address handle (source gone)"));
+  series.sent = series.received = 0;
+  EXPECT_EQ(find(check_probe({.series = {series}}, {}), "probe").severity, Severity::kFailure);
+}
+
 TEST(DoctorProbe, WhatWasNotSentIsNotGood) {
   const auto severity_of = [](const ProbeSeries& series) {
     return find(check_probe({.series = {series}}, {}), "probe").severity;

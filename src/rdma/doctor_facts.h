@@ -178,6 +178,8 @@ struct ProbeSeries {
   std::uint64_t corrupt = 0;
   std::uint64_t duplicate = 0;
   std::int64_t median_ns = 0;
+  std::uint64_t unsent = 0;  // for there was no address handle
+  std::string unsent_why{};
 };
 
 struct ProbeFacts {

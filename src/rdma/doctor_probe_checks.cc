@@ -90,6 +90,12 @@ Finding judge(const ProbeFacts& probe, const ProbeSeries& series, const PathFact
                    {"something on the way changes the payload, or a buffer is used while it is being filled",
                     "capture at both ends (--pcap) and compare"});
   }
+  if (series.unsent > 0) {
+    return finding(series.received == 0 ? Severity::kFailure : Severity::kWarning, "probe", path.peer,
+                   fmt::format("{}; {} not sent: no address handle ({})", seen, series.unsent, series.unsent_why),
+                   {"the address, the link or the neighbour went away while the probe ran",
+                    "see the text, and `ip addr`; run it again when they stay"});
+  }
   if (series.sent == 0) {
     return finding(
         Severity::kFailure, "probe", path.peer, seen,
