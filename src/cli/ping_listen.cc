@@ -13,6 +13,8 @@
 namespace verbena::cli {
 namespace {
 
+constexpr std::size_t kLongestPacket = 4096;  // the largest MTU of RDMA
+
 void announce(const std::string& line) {
   fmt::print("{}\n", line);
   std::fflush(stdout);
@@ -21,7 +23,10 @@ void announce(const std::string& line) {
 }  // namespace
 
 int serve_pings(std::string_view subcommand, const PingListenOptions& options) {
-  auto endpoint = UdEndpoint::open({.device = options.device, .send_depth = 512, .receive_depth = kMaxPingWindow});
+  auto endpoint = UdEndpoint::open({.device = options.device,
+                                    .payload_bytes = kLongestPacket,  // the port's MTU may grow while it runs
+                                    .send_depth = 512,
+                                    .receive_depth = kMaxPingWindow});
   if (!endpoint) return fail(subcommand, endpoint.error());
   auto listener = listen_on(options.port);
   if (!listener) return fail(subcommand, listener.error());

@@ -37,7 +37,7 @@ Status check_reach(const std::string& device, const std::vector<Gid>& gids) {
 SessionHello hello_of(const UdEndpoint& endpoint, const Gid& first, std::uint32_t client) {
   SessionHello hello{.qpns = endpoint.qpns(),
                      .qkey = endpoint.qkey(),
-                     .mtu = endpoint.port().active_mtu,
+                     .mtu = endpoint.mtu_now(),
                      .lid = endpoint.port().lid,
                      .client = client,
                      .device = endpoint.device()};

@@ -76,6 +76,7 @@ Status UdEndpoint::make_queues(const UdEndpointOptions& options) {
   send_depth_ = options.send_depth;
   receive_depth_ = options.receive_depth;
   const std::size_t bytes = options.payload_bytes == 0 ? port_.active_mtu : options.payload_bytes;
+  payload_bytes_ = static_cast<std::uint32_t>(bytes);
   const int send_entries = static_cast<int>(options.queue_pairs * send_depth_);
   const int receive_entries = static_cast<int>(options.queue_pairs * receive_depth_);
   auto channel = CompletionChannel::create(context_);
@@ -119,6 +120,11 @@ Status UdEndpoint::make_queue_pairs(const UdEndpointOptions& options) {
     }
   }
   return {};
+}
+
+std::uint32_t UdEndpoint::mtu_now() const {
+  const auto port = context_.query_port(port_.port);
+  return std::min(port ? port->active_mtu : port_.active_mtu, payload_bytes_);
 }
 
 std::vector<std::uint32_t> UdEndpoint::qpns() const {

@@ -53,7 +53,9 @@ class UdEndpoint {
   UdEndpoint& operator=(const UdEndpoint&) = delete;
 
   std::string device() const { return context_.name(); }
-  const PortView& port() const noexcept { return port_; }
+  const PortView& port() const noexcept { return port_; }  // as it was at open()
+  // Bytes of payload in one packet as the port is now, at most what the buffers take: an interface's MTU changes.
+  std::uint32_t mtu_now() const;
   std::uint32_t qkey() const noexcept { return qkey_; }
   std::vector<std::uint32_t> qpns() const;
   // Where it can be reached: `first` where that is one of its GIDs, then IPv4, then IPv6 by scope.
@@ -133,6 +135,7 @@ class UdEndpoint {
   std::uint32_t qkey_ = 0;
   std::uint32_t send_depth_ = 0;
   std::uint32_t receive_depth_ = 0;
+  std::uint32_t payload_bytes_ = 0;  // of each buffer
   std::uint64_t failed_sends_ = 0;
 };
 
