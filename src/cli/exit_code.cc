@@ -20,7 +20,7 @@ int fail(std::string_view subcommand, const Error& error) {
     return std::string_view(value == nullptr ? "" : value);
   };
   return fail(subcommand,
-              error.message + rehearsal_note(error.message, value_of("VERBENA_INJECT"), value_of("VERBENA_LIMITS")));
+              error.message + rehearsal_note(error, value_of("VERBENA_INJECT"), value_of("VERBENA_LIMITS")));
 }
 
 int fail_usage(std::string_view subcommand, std::string_view message) {

@@ -26,4 +26,11 @@ std::string rehearsal_note(std::string_view message, std::string_view inject, st
   return {};
 }
 
+std::string rehearsal_note(const Error& error, std::string_view inject, std::string_view limits) {
+  if (error.code == ErrorCode::kTimedOut && inject.find(".delay=") != std::string_view::npos) {
+    return fmt::format("; delays that can lead to this are asked for (VERBENA_INJECT is {})", inject);
+  }
+  return rehearsal_note(std::string_view(error.message), inject, limits);
+}
+
 }  // namespace verbena::cli
