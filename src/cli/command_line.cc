@@ -12,6 +12,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "cli/error_output.h"
 #include "cli/exit_code.h"
 #include "cli/subcommands.h"
 
@@ -38,7 +39,7 @@ std::string chosen_subcommand(const CLI::App& tool) {
 int explain(const CLI::App& tool, const CLI::ParseError& error) {
   const std::string subcommand = chosen_subcommand(tool);
   const std::string name = subcommand.empty() ? "verbena" : "verbena " + subcommand;
-  fmt::print(stderr, "{}: {}\nTry: {} --help\n", name, error.what(), name);
+  print_error("{}: {}\nTry: {} --help\n", name, error.what(), name);
   return kExitUsage;
 }
 
@@ -56,7 +57,7 @@ std::string unknown_subcommand(const CLI::App& tool, const std::vector<std::stri
 // Output that did not reach its reader is a failure: a full disk, a closed pipe.
 int checked(int code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-  fmt::print(stderr, "verbena: cannot write the output: {}\n", std::strerror(errno));
+  print_error("verbena: cannot write the output: {}\n", std::strerror(errno));
   return code == kExitOk ? kExitFailed : code;
 }
 
@@ -81,13 +82,13 @@ int parse_and_act(int argc, const char* const* argv) {
     add(tool, request);
   }
   if (argc <= 1) {
-    fmt::print(stderr, "{}", tool.help());
+    print_error("{}", tool.help());
     return kExitUsage;
   }
   try {
     std::vector<std::string> words = split_off_command(argc, argv, request);
     if (const std::string unknown = unknown_subcommand(tool, words); !unknown.empty()) {
-      fmt::print(stderr, "verbena: there is no subcommand {}\nTry: verbena --help\n", unknown);
+      print_error("verbena: there is no subcommand {}\nTry: verbena --help\n", unknown);
       return kExitUsage;
     }
     std::reverse(words.begin(), words.end());  // as the parser wants them
@@ -110,7 +111,7 @@ int run_command_line(int argc, const char* const* argv) {
   try {
     return parse_and_act(argc, argv);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "verbena: {}\n", error.what());
+    print_error("verbena: {}\n", error.what());
     return kExitFailed;
   }
 }

@@ -4,8 +4,10 @@
 #include <string>
 #include <vector>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "cli/exit_code.h"
 
@@ -30,6 +32,30 @@ Outcome run(std::vector<const char*> words) {
   outcome.out = testing::internal::GetCapturedStdout();
   outcome.error = testing::internal::GetCapturedStderr();
   return outcome;
+}
+
+// Of a run whose words on stderr reach nobody: it is closed, or on a full disk.
+int code_of_unheard(std::vector<const char*> words, bool closed) {
+  words.insert(words.begin(), "verbena");
+  const int kept = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+  const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
+  ::dup2(full, STDERR_FILENO);
+  ::close(full);
+  if (closed) ::close(STDERR_FILENO);
+  const int code = run_command_line(static_cast<int>(words.size()), words.data());
+  ::dup2(kept, STDERR_FILENO);
+  ::close(kept);
+  return code;
+}
+
+TEST(CommandLine, TheStatusIsTheSameWhereStderrCannotBeWritten) {
+  for (const bool closed : {false, true}) {
+    EXPECT_EQ(code_of_unheard({}, closed), kExitUsage);
+    EXPECT_EQ(code_of_unheard({"nonsense"}, closed), kExitUsage);
+    EXPECT_EQ(code_of_unheard({"devices", "--bad"}, closed), kExitUsage);
+    EXPECT_EQ(code_of_unheard({"ping"}, closed), kExitUsage);
+    EXPECT_EQ(code_of_unheard({"run", "--", "/nonexistent/command"}, closed), kExitFailed);
+  }
 }
 
 TEST(CommandLine, WithoutASubcommandShowsTheHelpAndIsAUsageError) {
