@@ -12,6 +12,7 @@
 #include "cli/directory_source.h"
 #include "cli/exit_code.h"
 #include "cli/json_text.h"
+#include "cli/number_check.h"
 #include "cli/subcommands.h"
 #include "cli/watch.h"
 
@@ -79,7 +80,7 @@ int dump(const AhOptions& options) {
 
 void add_common(CLI::App& subcommand, AhOptions& options) {
   subcommand.add_flag("--json", options.json, "Print JSON");
-  subcommand.add_option("--pid", options.pid, "Only this process")->check(CLI::PositiveNumber)->type_name("PID");
+  subcommand.add_option("--pid", options.pid, "Only this process")->check(positive_whole_number())->type_name("PID");
 }
 
 }  // namespace
@@ -93,7 +94,7 @@ void add_ah(CLI::App& tool, Request& request) {
   add_common(*watching, *options);
   watching->add_flag("--once", options->once, "Once, with totals in place of rates");
   watching->add_option("--interval", options->interval_s, "Seconds between two looks")
-      ->check(CLI::Range(0.1, 3600.0))
+      ->check(number_between(0.1, 3600))
       ->type_name("SECONDS")
       ->capture_default_str();
   watching->callback([&request, options] { request.action = [options] { return top(*options); }; });

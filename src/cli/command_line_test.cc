@@ -104,6 +104,11 @@ TEST(CommandLine, WhatIsWrongIsAUsageErrorOnStderr) {
       {"drops", "--pid", "-1"},
       {"drops", "--pid", "x"},
       {"drops", "--interval", "0"},
+      {"drops", "--interval", "nan"},
+      {"ah", "top", "--interval", "nan"},
+      {"ping", "host", "-i", "nan"},
+      {"ping", "host", "-t", "-nan"},
+      {"ping", "host", "-t", "inf"},
       {"ping"},
       {"ping", "host", "--listen"},
       {"ping", "host", "--once"},
@@ -159,6 +164,17 @@ TEST(CommandLine, WhatIsWrongIsAUsageErrorOnStderr) {
     EXPECT_THAT(outcome.error, HasSubstr("verbena")) << line;
     EXPECT_THAT(outcome.error, HasSubstr("--help")) << line;
   }
+}
+
+TEST(CommandLine, ANumberThatIsRefusedIsToldWithWhatItMustBe) {
+  for (const std::vector<const char*>& words : std::vector<std::vector<const char*>>{{"drops", "--pid", "0"},
+                                                                                     {"ah", "dump", "--pid", "0"},
+                                                                                     {"drops", "--pid", "-1"},
+                                                                                     {"drops", "--pid", "1.5"}}) {
+    EXPECT_THAT(run(words).error, HasSubstr(std::string(words.back()) + " is not a positive whole number"));
+  }
+  EXPECT_THAT(run({"doctor", "node7", "--peers", "0"}).error, HasSubstr("0 is not a positive whole number"));
+  EXPECT_THAT(run({"ping", "host", "-t", "nan"}).error, HasSubstr("nan is not a number from 0.1 to 3600000"));
 }
 
 TEST(CommandLine, ASettingOfTheEnvironmentThatIsRefusedIsAFailureAndNamed) {

@@ -14,6 +14,7 @@
 #include "cli/drop_report.h"
 #include "cli/exit_code.h"
 #include "cli/json_text.h"
+#include "cli/number_check.h"
 #include "cli/subcommands.h"
 #include "cli/watch.h"
 
@@ -90,10 +91,10 @@ void add_drops(CLI::App& tool, Request& request) {
   auto* subcommand = tool.add_subcommand(kName, "Say which datagrams vanished in running processes, and why");
   subcommand->add_flag("--json", options->json, "Print JSON: every row, zeros too; with --watch one object a line");
   subcommand->add_flag("--all", options->all, "Also show what is zero");
-  subcommand->add_option("--pid", options->pid, "Only this process")->check(CLI::PositiveNumber)->type_name("PID");
+  subcommand->add_option("--pid", options->pid, "Only this process")->check(positive_whole_number())->type_name("PID");
   subcommand->add_flag("--watch", options->watch, "Again and again, with rates, until Ctrl-C");
   subcommand->add_option("--interval", options->interval_s, "Seconds between two looks of --watch")
-      ->check(CLI::Range(0.1, 3600.0))
+      ->check(number_between(0.1, 3600))
       ->type_name("SECONDS")
       ->capture_default_str();
   subcommand->footer(kFooter);
