@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,15 +44,25 @@ int explain(const CLI::App& tool, const CLI::ParseError& error) {
   return kExitUsage;
 }
 
+struct UnknownSubcommand {
+  std::string under;  // "verbena", or "verbena ah" for a word behind that
+  std::string word;
+};
+
 // The first word that is no option must name a subcommand, whatever else is asked for: the parser would rather answer
-// --help. Empty where it does, or where there is none.
-std::string unknown_subcommand(const CLI::App& tool, const std::vector<std::string>& words) {
-  const auto word =
-      std::find_if(words.begin(), words.end(), [](const std::string& each) { return each.empty() || each[0] != '-'; });
-  if (word == words.end()) return {};
-  const auto known = tool.get_subcommands([&](const CLI::App* each) { return each->get_name() == *word; });
-  if (!known.empty()) return {};
-  return word->empty() ? "\"\"" : *word;
+// --help. So must the next one behind a subcommand that has subcommands and does nothing without.
+std::optional<UnknownSubcommand> unknown_subcommand(const CLI::App& tool, const std::vector<std::string>& words) {
+  const CLI::App* app = &tool;
+  std::string under = "verbena";
+  for (const std::string& word : words) {
+    if (!word.empty() && word[0] == '-') continue;
+    const auto known = app->get_subcommands([&](const CLI::App* each) { return each->get_name() == word; });
+    if (known.empty()) return UnknownSubcommand{under, word.empty() ? "\"\"" : word};
+    app = known.front();
+    if (app->get_require_subcommand_min() == 0) return std::nullopt;
+    under += " " + word;
+  }
+  return std::nullopt;
 }
 
 // Output that did not reach its reader is a failure: a full disk, a closed pipe.
@@ -87,8 +98,8 @@ int parse_and_act(int argc, const char* const* argv) {
   }
   try {
     std::vector<std::string> words = split_off_command(argc, argv, request);
-    if (const std::string unknown = unknown_subcommand(tool, words); !unknown.empty()) {
-      print_error("verbena: there is no subcommand {}\nTry: verbena --help\n", unknown);
+    if (const auto unknown = unknown_subcommand(tool, words)) {
+      print_error("{0}: there is no subcommand {1}\nTry: {0} --help\n", unknown->under, unknown->word);
       return kExitUsage;
     }
     std::reverse(words.begin(), words.end());  // as the parser wants them

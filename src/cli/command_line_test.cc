@@ -177,6 +177,13 @@ TEST(CommandLine, ANumberThatIsRefusedIsToldWithWhatItMustBe) {
   EXPECT_THAT(run({"ping", "host", "-t", "nan"}).error, HasSubstr("nan is not a number from 0.1 to 3600000"));
 }
 
+TEST(CommandLine, AnUnknownSubcommandIsNamedWithWhatItStandsUnder) {
+  EXPECT_EQ(run({"foo"}).error, "verbena: there is no subcommand foo\nTry: verbena --help\n");
+  EXPECT_EQ(run({"ah", "foo"}).error, "verbena ah: there is no subcommand foo\nTry: verbena ah --help\n");
+  EXPECT_EQ(run({"ah", "--pid", "7"}).code, kExitUsage);
+  EXPECT_EQ(run({"ah", "foo"}).code, kExitUsage);
+}
+
 TEST(CommandLine, ASettingOfTheEnvironmentThatIsRefusedIsAFailureAndNamed) {
   ::setenv("VERBENA_DEVICES", "no-such-if", 1);
   for (const std::vector<const char*>& words : std::vector<std::vector<const char*>>{{"devices"}, {"gids"}, {"demo"}}) {
