@@ -42,19 +42,22 @@ struct AhOptions {
   std::uint32_t pid = 0;  // 0: all
 };
 
-int top_once(const AhOptions& options) {
-  const auto survey = survey_directories(Ask::kCounts, options.pid, kPatience);
+// Who asks for one process and gets nothing of it has failed.
+int show_once(const AhOptions& options, Ask what) {
+  const auto survey = survey_directories(what, options.pid, kPatience);
   if (!survey) return fail(kName, survey.error());
+  const bool silent = options.pid != 0 && survey->processes.empty();
   if (options.json) {
-    fmt::print("{}\n", json_text(directories_to_json(*survey, Ask::kCounts)));
-  } else {
-    fmt::print("{}", render_directories(*survey));
+    fmt::print("{}\n", json_text(directories_to_json(*survey, what)));
+  } else if (!silent) {
+    fmt::print("{}", what == Ask::kCounts ? render_directories(*survey) : render_entries(*survey));
   }
-  return kExitOk;
+  if (!silent) return kExitOk;
+  return fail(kName, fmt::format("process {} showed no directory: {}", options.pid, survey->silent.front().reason));
 }
 
 int top(const AhOptions& options) {
-  if (options.once) return top_once(options);
+  if (options.once) return show_once(options, Ask::kCounts);
   return run_watch<DirectorySurvey>(
       {.subcommand = kName,
        .interval_s = options.interval_s,
@@ -65,17 +68,6 @@ int top(const AhOptions& options) {
              if (options.json) return json_line(directories_to_json(seen, Ask::kCounts));
              return earlier ? render_directories(seen, earlier->seen, earlier->ago) : render_directories(seen);
            }});
-}
-
-int dump(const AhOptions& options) {
-  const auto survey = survey_directories(Ask::kEntries, options.pid, kPatience);
-  if (!survey) return fail(kName, survey.error());
-  if (options.json) {
-    fmt::print("{}\n", json_text(directories_to_json(*survey, Ask::kEntries)));
-  } else {
-    fmt::print("{}", render_entries(*survey));
-  }
-  return kExitOk;
 }
 
 void add_common(CLI::App& subcommand, AhOptions& options) {
@@ -100,7 +92,7 @@ void add_ah(CLI::App& tool, Request& request) {
   watching->callback([&request, options] { request.action = [options] { return top(*options); }; });
   auto* dumping = subcommand->add_subcommand("dump", "Every entry: destination, state, source, who holds it");
   add_common(*dumping, *options);
-  dumping->callback([&request, options] { request.action = [options] { return dump(*options); }; });
+  dumping->callback([&request, options] { request.action = [options] { return show_once(*options, Ask::kEntries); }; });
 }
 
 }  // namespace verbena::cli

@@ -62,12 +62,14 @@ Result<CounterSurvey> survey(const DropsOptions& options) {
 int show_once(const DropsOptions& options) {
   const auto seen = survey(options);
   if (!seen) return fail(kName, seen.error());
+  const bool silent = options.pid != 0 && seen->processes.empty();
   if (options.json) {
     fmt::print("{}\n", json_text(drops_to_json(*seen)));
-  } else {
+  } else if (!silent) {
     fmt::print("{}", render_drops(*seen, {options.all, time_of_day_ns()}));
   }
-  return kExitOk;
+  if (!silent) return kExitOk;
+  return fail(kName, fmt::format("process {} gave no counters: {}", options.pid, seen->silent.front().reason));
 }
 
 int watch(const DropsOptions& options) {
