@@ -52,6 +52,7 @@ int show_once(const AhOptions& options, Ask what) {
   } else if (!silent) {
     fmt::print("{}", what == Ask::kCounts ? render_directories(*survey) : render_entries(*survey));
   }
+  if (options.pid == 0 && survey->shortage) return fail(kName, *survey->shortage);
   if (!silent) return kExitOk;
   return fail(kName, fmt::format("process {} showed no directory: {}", options.pid, survey->silent.front().reason));
 }

@@ -52,6 +52,7 @@ Result<CounterSurvey> survey(const DropsOptions& options) {
   auto all = survey_counters(kPatience);
   if (!all || options.pid == 0) return all;
   CounterSurvey only = only_process(*all, options.pid);
+  if (only.processes.empty() && only.shortage) return tl::make_unexpected(*only.shortage);
   if (only.processes.empty() && only.silent.empty()) {
     return failure(ErrorCode::kNotFound,
                    fmt::format("process {} does not use the software RNIC in this network namespace", options.pid));
@@ -68,6 +69,7 @@ int show_once(const DropsOptions& options) {
   } else if (!silent) {
     fmt::print("{}", render_drops(*seen, {options.all, time_of_day_ns()}));
   }
+  if (options.pid == 0 && seen->shortage) return fail(kName, *seen->shortage);
   if (!silent) return kExitOk;
   return fail(kName, fmt::format("process {} gave no counters: {}", options.pid, seen->silent.front().reason));
 }
