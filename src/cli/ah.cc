@@ -12,6 +12,7 @@
 #include "cli/directory_source.h"
 #include "cli/exit_code.h"
 #include "cli/json_text.h"
+#include "cli/number_check.h"
 #include "cli/subcommands.h"
 #include "cli/watch.h"
 
@@ -41,19 +42,23 @@ struct AhOptions {
   std::uint32_t pid = 0;  // 0: all
 };
 
-int top_once(const AhOptions& options) {
-  const auto survey = survey_directories(Ask::kCounts, options.pid, kPatience);
+// Who asks for one process and gets nothing of it has failed.
+int show_once(const AhOptions& options, Ask what) {
+  const auto survey = survey_directories(what, options.pid, kPatience);
   if (!survey) return fail(kName, survey.error());
+  const bool silent = options.pid != 0 && survey->processes.empty();
   if (options.json) {
-    fmt::print("{}\n", json_text(directories_to_json(*survey, Ask::kCounts)));
-  } else {
-    fmt::print("{}", render_directories(*survey));
+    fmt::print("{}\n", json_text(directories_to_json(*survey, what)));
+  } else if (!silent) {
+    fmt::print("{}", what == Ask::kCounts ? render_directories(*survey) : render_entries(*survey));
   }
-  return kExitOk;
+  if (options.pid == 0 && survey->shortage) return fail(kName, *survey->shortage);
+  if (!silent) return kExitOk;
+  return fail(kName, fmt::format("process {} showed no directory: {}", options.pid, survey->silent.front().reason));
 }
 
 int top(const AhOptions& options) {
-  if (options.once) return top_once(options);
+  if (options.once) return show_once(options, Ask::kCounts);
   return run_watch<DirectorySurvey>(
       {.subcommand = kName,
        .interval_s = options.interval_s,
@@ -66,20 +71,9 @@ int top(const AhOptions& options) {
            }});
 }
 
-int dump(const AhOptions& options) {
-  const auto survey = survey_directories(Ask::kEntries, options.pid, kPatience);
-  if (!survey) return fail(kName, survey.error());
-  if (options.json) {
-    fmt::print("{}\n", json_text(directories_to_json(*survey, Ask::kEntries)));
-  } else {
-    fmt::print("{}", render_entries(*survey));
-  }
-  return kExitOk;
-}
-
 void add_common(CLI::App& subcommand, AhOptions& options) {
   subcommand.add_flag("--json", options.json, "Print JSON");
-  subcommand.add_option("--pid", options.pid, "Only this process")->check(CLI::PositiveNumber)->type_name("PID");
+  subcommand.add_option("--pid", options.pid, "Only this process")->check(positive_whole_number())->type_name("PID");
 }
 
 }  // namespace
@@ -93,13 +87,13 @@ void add_ah(CLI::App& tool, Request& request) {
   add_common(*watching, *options);
   watching->add_flag("--once", options->once, "Once, with totals in place of rates");
   watching->add_option("--interval", options->interval_s, "Seconds between two looks")
-      ->check(CLI::Range(0.1, 3600.0))
+      ->check(number_between(0.1, 3600))
       ->type_name("SECONDS")
       ->capture_default_str();
   watching->callback([&request, options] { request.action = [options] { return top(*options); }; });
   auto* dumping = subcommand->add_subcommand("dump", "Every entry: destination, state, source, who holds it");
   add_common(*dumping, *options);
-  dumping->callback([&request, options] { request.action = [options] { return dump(*options); }; });
+  dumping->callback([&request, options] { request.action = [options] { return show_once(*options, Ask::kEntries); }; });
 }
 
 }  // namespace verbena::cli

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "cli/error_output.h"
 #include "cli/exit_code.h"
 #include "cli/subcommands.h"
 
@@ -38,25 +40,35 @@ std::string chosen_subcommand(const CLI::App& tool) {
 int explain(const CLI::App& tool, const CLI::ParseError& error) {
   const std::string subcommand = chosen_subcommand(tool);
   const std::string name = subcommand.empty() ? "verbena" : "verbena " + subcommand;
-  fmt::print(stderr, "{}: {}\nTry: {} --help\n", name, error.what(), name);
+  print_error("{}: {}\nTry: {} --help\n", name, error.what(), name);
   return kExitUsage;
 }
 
+struct UnknownSubcommand {
+  std::string under;  // "verbena", or "verbena ah" for a word behind that
+  std::string word;
+};
+
 // The first word that is no option must name a subcommand, whatever else is asked for: the parser would rather answer
-// --help. Empty where it does, or where there is none.
-std::string unknown_subcommand(const CLI::App& tool, const std::vector<std::string>& words) {
-  const auto word =
-      std::find_if(words.begin(), words.end(), [](const std::string& each) { return each.empty() || each[0] != '-'; });
-  if (word == words.end()) return {};
-  const auto known = tool.get_subcommands([&](const CLI::App* each) { return each->get_name() == *word; });
-  if (!known.empty()) return {};
-  return word->empty() ? "\"\"" : *word;
+// --help. So must the next one behind a subcommand that has subcommands and does nothing without.
+std::optional<UnknownSubcommand> unknown_subcommand(const CLI::App& tool, const std::vector<std::string>& words) {
+  const CLI::App* app = &tool;
+  std::string under = "verbena";
+  for (const std::string& word : words) {
+    if (!word.empty() && word[0] == '-') continue;
+    const auto known = app->get_subcommands([&](const CLI::App* each) { return each->get_name() == word; });
+    if (known.empty()) return UnknownSubcommand{under, word.empty() ? "\"\"" : word};
+    app = known.front();
+    if (app->get_require_subcommand_min() == 0) return std::nullopt;
+    under += " " + word;
+  }
+  return std::nullopt;
 }
 
 // Output that did not reach its reader is a failure: a full disk, a closed pipe.
 int checked(int code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-  fmt::print(stderr, "verbena: cannot write the output: {}\n", std::strerror(errno));
+  print_error("verbena: cannot write the output: {}\n", std::strerror(errno));
   return code == kExitOk ? kExitFailed : code;
 }
 
@@ -81,13 +93,13 @@ int parse_and_act(int argc, const char* const* argv) {
     add(tool, request);
   }
   if (argc <= 1) {
-    fmt::print(stderr, "{}", tool.help());
+    print_error("{}", tool.help());
     return kExitUsage;
   }
   try {
     std::vector<std::string> words = split_off_command(argc, argv, request);
-    if (const std::string unknown = unknown_subcommand(tool, words); !unknown.empty()) {
-      fmt::print(stderr, "verbena: there is no subcommand {}\nTry: verbena --help\n", unknown);
+    if (const auto unknown = unknown_subcommand(tool, words)) {
+      print_error("{0}: there is no subcommand {1}\nTry: {0} --help\n", unknown->under, unknown->word);
       return kExitUsage;
     }
     std::reverse(words.begin(), words.end());  // as the parser wants them
@@ -110,7 +122,7 @@ int run_command_line(int argc, const char* const* argv) {
   try {
     return parse_and_act(argc, argv);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "verbena: {}\n", error.what());
+    print_error("verbena: {}\n", error.what());
     return kExitFailed;
   }
 }

@@ -4,8 +4,10 @@
 #include <string>
 #include <vector>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "cli/exit_code.h"
 
@@ -30,6 +32,30 @@ Outcome run(std::vector<const char*> words) {
   outcome.out = testing::internal::GetCapturedStdout();
   outcome.error = testing::internal::GetCapturedStderr();
   return outcome;
+}
+
+// Of a run whose words on stderr reach nobody: it is closed, or on a full disk.
+int code_of_unheard(std::vector<const char*> words, bool closed) {
+  words.insert(words.begin(), "verbena");
+  const int kept = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+  const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
+  ::dup2(full, STDERR_FILENO);
+  ::close(full);
+  if (closed) ::close(STDERR_FILENO);
+  const int code = run_command_line(static_cast<int>(words.size()), words.data());
+  ::dup2(kept, STDERR_FILENO);
+  ::close(kept);
+  return code;
+}
+
+TEST(CommandLine, TheStatusIsTheSameWhereStderrCannotBeWritten) {
+  for (const bool closed : {false, true}) {
+    EXPECT_EQ(code_of_unheard({}, closed), kExitUsage);
+    EXPECT_EQ(code_of_unheard({"nonsense"}, closed), kExitUsage);
+    EXPECT_EQ(code_of_unheard({"devices", "--bad"}, closed), kExitUsage);
+    EXPECT_EQ(code_of_unheard({"ping"}, closed), kExitUsage);
+    EXPECT_EQ(code_of_unheard({"run", "--", "/nonexistent/command"}, closed), kExitFailed);
+  }
 }
 
 TEST(CommandLine, WithoutASubcommandShowsTheHelpAndIsAUsageError) {
@@ -78,6 +104,11 @@ TEST(CommandLine, WhatIsWrongIsAUsageErrorOnStderr) {
       {"drops", "--pid", "-1"},
       {"drops", "--pid", "x"},
       {"drops", "--interval", "0"},
+      {"drops", "--interval", "nan"},
+      {"ah", "top", "--interval", "nan"},
+      {"ping", "host", "-i", "nan"},
+      {"ping", "host", "-t", "-nan"},
+      {"ping", "host", "-t", "inf"},
       {"ping"},
       {"ping", "host", "--listen"},
       {"ping", "host", "--once"},
@@ -133,6 +164,24 @@ TEST(CommandLine, WhatIsWrongIsAUsageErrorOnStderr) {
     EXPECT_THAT(outcome.error, HasSubstr("verbena")) << line;
     EXPECT_THAT(outcome.error, HasSubstr("--help")) << line;
   }
+}
+
+TEST(CommandLine, ANumberThatIsRefusedIsToldWithWhatItMustBe) {
+  for (const std::vector<const char*>& words : std::vector<std::vector<const char*>>{{"drops", "--pid", "0"},
+                                                                                     {"ah", "dump", "--pid", "0"},
+                                                                                     {"drops", "--pid", "-1"},
+                                                                                     {"drops", "--pid", "1.5"}}) {
+    EXPECT_THAT(run(words).error, HasSubstr(std::string(words.back()) + " is not a positive whole number"));
+  }
+  EXPECT_THAT(run({"doctor", "node7", "--peers", "0"}).error, HasSubstr("0 is not a positive whole number"));
+  EXPECT_THAT(run({"ping", "host", "-t", "nan"}).error, HasSubstr("nan is not a number from 0.1 to 3600000"));
+}
+
+TEST(CommandLine, AnUnknownSubcommandIsNamedWithWhatItStandsUnder) {
+  EXPECT_EQ(run({"foo"}).error, "verbena: there is no subcommand foo\nTry: verbena --help\n");
+  EXPECT_EQ(run({"ah", "foo"}).error, "verbena ah: there is no subcommand foo\nTry: verbena ah --help\n");
+  EXPECT_EQ(run({"ah", "--pid", "7"}).code, kExitUsage);
+  EXPECT_EQ(run({"ah", "foo"}).code, kExitUsage);
 }
 
 TEST(CommandLine, ASettingOfTheEnvironmentThatIsRefusedIsAFailureAndNamed) {

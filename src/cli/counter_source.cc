@@ -14,12 +14,15 @@
 
 #include "cli/clock.h"
 #include "cli/descriptor.h"
+#include "cli/descriptor_limit.h"
 #include "cli/process_socket.h"
 #include "host/hello.h"
 #include "host/slot_name.h"
 
 namespace verbena::cli {
 namespace {
+
+constexpr const char* kNoDescriptor = "its counters cannot be taken: too many open files here";
 
 // A process that was asked and has not answered.
 struct Question {
@@ -32,6 +35,7 @@ struct Question {
 struct Answer {
   std::optional<host::CounterPageReading> page;
   std::string silence;
+  bool short_of_descriptors = false;
 };
 
 // Errno tells why where the answer is empty.
@@ -51,6 +55,7 @@ Answer take_answer(const Question& question) {
   std::array<std::byte, host::kHelloBytes * 4> bytes{};
   const Received received = receive(question.socket, bytes);
   if (received.size == 0) return is_gone(question.peer) ? Answer{} : Answer{{}, why_closed(question.peer)};
+  if (received.short_of_descriptors) return {{}, kNoDescriptor, true};
   const auto hello = host::decode_hello(std::span(bytes).first(received.size));
   if (!hello || hello->kind != host::HelloKind::kCounters || received.descriptors.size() != 1) {
     return {{}, "its answer is not one of this version of Verbena"};
@@ -64,9 +69,14 @@ std::uint32_t pid_of(const Question& question) {
   return question.peer.pid > 0 ? static_cast<std::uint32_t>(question.peer.pid) : 0;
 }
 
+void note_shortage(CounterSurvey& survey, int number) {
+  if (is_descriptor_shortage(number)) survey.shortage = descriptor_shortage("cannot ask every process", number);
+}
+
 // A process that holds several slots answers for each with the same page: it is one process.
 void add(CounterSurvey& survey, const Question& question, Answer answer) {
   const std::uint32_t pid = pid_of(question);
+  if (answer.short_of_descriptors) note_shortage(survey, EMFILE);
   if (!answer.page) {
     if (!answer.silence.empty()) survey.silent.push_back({question.slot, pid, std::move(answer.silence)});
     return;
@@ -112,8 +122,10 @@ CounterSurvey survey_counters(std::span<const Slot> slots, Duration patience) {
   for (const Slot slot : slots) {
     if (auto question = ask(slot)) {
       questions.push_back(std::move(*question));
-    } else if (errno != ECONNREFUSED && errno != ENOENT && errno != ECONNRESET && errno != EPIPE) {
-      survey.silent.push_back({slot, 0, fmt::format("cannot ask it: {}", std::strerror(errno))});
+    } else if (const int number = errno;
+               number != ECONNREFUSED && number != ENOENT && number != ECONNRESET && number != EPIPE) {
+      survey.silent.push_back({slot, 0, fmt::format("cannot ask it: {}", std::strerror(number))});
+      note_shortage(survey, number);
     }
   }
   await_answers(survey, questions, patience);

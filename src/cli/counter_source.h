@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,13 +34,14 @@ struct SilentProcess {
 struct CounterSurvey {
   std::vector<ProcessCounters> processes;  // by pid
   std::vector<SilentProcess> silent;       // by slot
+  std::optional<Error> shortage;           // of descriptors of this process: not all could be asked
 };
 
 // The slots in use, in ascending order, from the lines of /proc/net/unix.
 std::vector<Slot> listed_slots(std::span<const std::string> proc_net_unix);
 
 // Asks every process of this network namespace; waits for all answers together, at most for `patience`.
-// Errors: kUnavailable where /proc/net/unix cannot be read.
+// Errors: kUnavailable where /proc/net/unix cannot be read, kExhausted for want of a descriptor.
 Result<CounterSurvey> survey_counters(Duration patience);
 
 // As above, for these slots.

@@ -86,13 +86,14 @@ std::string render_heading(const DemoReport& report, bool color) {
 
 std::string render_directory_paragraph(const DemoReport& report) {
   return fmt::format(
-      "  The directory made {} for {} destinations and answered {} of {} look-ups from memory ({}),\n"
+      "  The directory made {} for {} and answered {} of {} look-ups from memory ({}),\n"
       "  without a lock or a system call; {} had to wait.\n"
       "  On this software device a handle is cheap to make: no hardware and no neighbour is asked. A RoCE card needs "
       "the\n"
       "  destination's MAC address: microseconds when the kernel knows it, 1 to 3 seconds when it does not.\n",
       format_count(report.directory.create_calls) + (report.directory.create_calls == 1 ? " handle" : " handles"),
-      format_count(report.destinations), format_count(report.hits), format_count(report.hits + report.misses),
+      format_count(report.destinations) + (report.destinations == 1 ? " destination" : " destinations"),
+      format_count(report.hits), format_count(report.hits + report.misses),
       format_percentage(report.hits, report.hits + report.misses), format_count(report.misses));
 }
 

@@ -1,4 +1,5 @@
 // `verbena devices`: every verbs device in the list, Verbena's own and others.
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/descriptor_limit.h"
 #include "cli/device_settings.h"
 #include "cli/exit_code.h"
 #include "cli/interface.h"
@@ -56,6 +58,7 @@ struct DeviceRow {
   std::size_t gids = 0;
   std::vector<HeldPort> held{};
   std::string error{};
+  int system_errno = 0;  // of the error
 };
 
 // The interface of the port, as its GIDs name it; "" where none does.
@@ -70,6 +73,7 @@ DeviceRow read_port(const Context& context, DeviceRow row, const std::vector<Gid
   auto view = context.query_port(port);
   if (!view) {
     row.error = view.error().message;
+    row.system_errno = view.error().system_errno;
     return row;
   }
   row.port = std::move(*view);
@@ -89,6 +93,7 @@ void read_device(std::vector<DeviceRow>& rows, ibv_device* device) {
   auto attributes = context ? context->query_device() : Result<ibv_device_attr>(tl::make_unexpected(context.error()));
   if (!attributes) {
     row.error = why_unusable(row.kind, attributes.error());
+    row.system_errno = attributes.error().system_errno;
     rows.push_back(std::move(row));
     return;
   }
@@ -167,7 +172,7 @@ void print_table(const std::vector<DeviceRow>& rows) {
 }
 
 int list_devices(bool as_json) {
-  const auto list = DeviceList::read();
+  const auto list = read_device_list();
   if (!list) return fail(kName, list.error());
   std::vector<DeviceRow> rows;
   for (std::size_t i = 0; i < list->size(); ++i) read_device(rows, (*list)[i]);
@@ -180,7 +185,11 @@ int list_devices(bool as_json) {
   } else {
     print_table(rows);
   }
-  return kExitOk;
+  const auto starved = std::find_if(rows.begin(), rows.end(), [](const DeviceRow& row) {
+    return !row.error.empty() && is_descriptor_shortage(row.system_errno);
+  });
+  if (starved == rows.end()) return kExitOk;
+  return fail(kName, descriptor_shortage("cannot open " + starved->name, starved->system_errno));
 }
 
 }  // namespace

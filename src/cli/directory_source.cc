@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <optional>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "cli/clock.h"
+#include "cli/descriptor_limit.h"
 #include "cli/process_socket.h"
 #include "host/report_name.h"
 #include "host/unix_socket_line.h"
@@ -35,6 +37,9 @@ Result<host::CounterPageReading> take_page(const Descriptor& socket, Instant dea
   if (!wait_readable(socket, deadline)) return failure(ErrorCode::kTimedOut, why_silent(socket, false));
   const Received received = receive(socket, bytes);
   if (received.size == 0) return failure(ErrorCode::kUnavailable, why_silent(socket, true));
+  if (received.short_of_descriptors) {
+    return failure(ErrorCode::kExhausted, "its counts cannot be taken: too many open files here", EMFILE);
+  }
   if (received.size != 1 || bytes[0] != std::byte{host::kAskPage} || received.descriptors.size() != 1) {
     return failure(ErrorCode::kInvalidArgument, "its answer is not one of this version of Verbena");
   }
@@ -55,15 +60,20 @@ Result<std::string> take_dump(const Descriptor& socket, Instant deadline) {
   return failure(ErrorCode::kInvalidArgument, "it sends more entries than a directory can have");
 }
 
+void note_shortage(DirectorySurvey& survey, int number) {
+  if (is_descriptor_shortage(number)) survey.shortage = descriptor_shortage("cannot ask every process", number);
+}
+
 // Of process `only`, where that is not 0.
 void add(DirectorySurvey& survey, Ask what, const host::ReportName& name, std::uint32_t only, Duration patience) {
   const Descriptor socket = connect_to(host::to_socket_name(name));
-  if (!socket) return;  // it has just ended
+  if (!socket) return note_shortage(survey, errno);  // else it has just ended
   const auto pid_seen = peer_of(socket).pid;
   const std::uint32_t pid = pid_seen > 0 ? static_cast<std::uint32_t>(pid_seen) : name.pid;
   if (only != 0 && pid != only) return;
   const auto silent = [&](const Error& error) {
     if (!error.message.empty()) survey.silent.push_back({pid, error.message});
+    note_shortage(survey, error.system_errno);
   };
   const Instant deadline = now() + patience;
   auto page = take_page(socket, deadline);
@@ -115,6 +125,7 @@ Result<DirectorySurvey> survey_directories(Ask what, std::uint32_t pid, Duration
     const auto name = socket ? host::parse_report_name(socket->name) : std::nullopt;
     if (name) add(survey, what, *name, pid, patience);
   }
+  if (pid != 0 && survey.processes.empty() && survey.shortage) return tl::make_unexpected(*survey.shortage);
   if (pid != 0 && survey.processes.empty() && survey.silent.empty()) {
     return failure(ErrorCode::kNotFound,
                    fmt::format("process {} shows no address-handle directory in this network namespace", pid));

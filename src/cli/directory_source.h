@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,12 +33,14 @@ struct DirectoryProcess {
 struct DirectorySurvey {
   std::vector<DirectoryProcess> processes;  // by pid
   std::vector<SilentDirectories> silent;
+  std::optional<Error> shortage;  // of descriptors of this process: not all could be asked
 };
 
 enum class Ask { kCounts, kEntries };
 
 // Asks all, or one process (pid != 0) and no other, waiting for each at most `patience`.
-// Errors: kUnavailable where /proc/net/unix cannot be read; kNotFound where `pid` shows no directory.
+// Errors: kUnavailable where /proc/net/unix cannot be read; kExhausted for want of a descriptor; kNotFound where `pid`
+// shows no directory.
 Result<DirectorySurvey> survey_directories(Ask what, std::uint32_t pid, Duration patience);
 
 // Reads the lines of a dump: the first names the words of the others. Lines with another number of words are left out.

@@ -15,6 +15,7 @@
 #include "cli/doctor_report.h"
 #include "cli/exit_code.h"
 #include "cli/json_text.h"
+#include "cli/number_check.h"
 #include "cli/ping_listen.h"
 #include "cli/stop_signal.h"
 #include "cli/subcommands.h"
@@ -119,7 +120,7 @@ void add_path_options(CLI::App& subcommand, DoctorOptions& options) {
       ->type_name("RATE")
       ->group(kGroup);
   subcommand.add_option("--peers", options.peers, "How many address handles the program will hold")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_whole_number())
       ->type_name("COUNT")
       ->group(kGroup);
 }

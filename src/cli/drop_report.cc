@@ -170,6 +170,7 @@ std::map<std::string, std::uint64_t> counted_drops(const CounterSurvey& survey) 
 
 CounterSurvey only_process(const CounterSurvey& survey, std::uint32_t pid) {
   CounterSurvey only;
+  only.shortage = survey.shortage;
   for (const ProcessCounters& process : survey.processes) {
     if (process.pid == pid) only.processes.push_back(process);
   }

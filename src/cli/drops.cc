@@ -14,6 +14,7 @@
 #include "cli/drop_report.h"
 #include "cli/exit_code.h"
 #include "cli/json_text.h"
+#include "cli/number_check.h"
 #include "cli/subcommands.h"
 #include "cli/watch.h"
 
@@ -51,6 +52,7 @@ Result<CounterSurvey> survey(const DropsOptions& options) {
   auto all = survey_counters(kPatience);
   if (!all || options.pid == 0) return all;
   CounterSurvey only = only_process(*all, options.pid);
+  if (only.processes.empty() && only.shortage) return tl::make_unexpected(*only.shortage);
   if (only.processes.empty() && only.silent.empty()) {
     return failure(ErrorCode::kNotFound,
                    fmt::format("process {} does not use the software RNIC in this network namespace", options.pid));
@@ -61,12 +63,15 @@ Result<CounterSurvey> survey(const DropsOptions& options) {
 int show_once(const DropsOptions& options) {
   const auto seen = survey(options);
   if (!seen) return fail(kName, seen.error());
+  const bool silent = options.pid != 0 && seen->processes.empty();
   if (options.json) {
     fmt::print("{}\n", json_text(drops_to_json(*seen)));
-  } else {
+  } else if (!silent) {
     fmt::print("{}", render_drops(*seen, {options.all, time_of_day_ns()}));
   }
-  return kExitOk;
+  if (options.pid == 0 && seen->shortage) return fail(kName, *seen->shortage);
+  if (!silent) return kExitOk;
+  return fail(kName, fmt::format("process {} gave no counters: {}", options.pid, seen->silent.front().reason));
 }
 
 int watch(const DropsOptions& options) {
@@ -90,10 +95,10 @@ void add_drops(CLI::App& tool, Request& request) {
   auto* subcommand = tool.add_subcommand(kName, "Say which datagrams vanished in running processes, and why");
   subcommand->add_flag("--json", options->json, "Print JSON: every row, zeros too; with --watch one object a line");
   subcommand->add_flag("--all", options->all, "Also show what is zero");
-  subcommand->add_option("--pid", options->pid, "Only this process")->check(CLI::PositiveNumber)->type_name("PID");
+  subcommand->add_option("--pid", options->pid, "Only this process")->check(positive_whole_number())->type_name("PID");
   subcommand->add_flag("--watch", options->watch, "Again and again, with rates, until Ctrl-C");
   subcommand->add_option("--interval", options->interval_s, "Seconds between two looks of --watch")
-      ->check(CLI::Range(0.1, 3600.0))
+      ->check(number_between(0.1, 3600))
       ->type_name("SECONDS")
       ->capture_default_str();
   subcommand->footer(kFooter);

@@ -1,16 +1,14 @@
 #include "cli/exit_code.h"
 
-#include <cstdio>
 #include <cstdlib>
 
-#include <fmt/format.h>
-
+#include "cli/error_output.h"
 #include "cli/rehearsal_note.h"
 
 namespace verbena::cli {
 
 int fail(std::string_view subcommand, std::string_view message) {
-  fmt::print(stderr, "verbena {}: {}\n", subcommand, message);
+  print_error("verbena {}: {}\n", subcommand, message);
   return kExitFailed;
 }
 
@@ -24,7 +22,7 @@ int fail(std::string_view subcommand, const Error& error) {
 }
 
 int fail_usage(std::string_view subcommand, std::string_view message) {
-  fmt::print(stderr, "verbena {}: {}\nTry: verbena {} --help\n", subcommand, message, subcommand);
+  print_error("verbena {}: {}\nTry: verbena {} --help\n", subcommand, message, subcommand);
   return kExitUsage;
 }
 

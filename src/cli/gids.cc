@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/descriptor_limit.h"
 #include "cli/device_settings.h"
 #include "cli/exit_code.h"
 #include "cli/gid_remark.h"
@@ -55,6 +56,7 @@ struct GidRow {
 struct UnusableDevice {
   std::string device;
   std::string reason;
+  int system_errno = 0;
 };
 
 rdma::DeviceKind kind_of_name(const std::string& device) {
@@ -94,7 +96,7 @@ Result<std::vector<GidRow>> read_rows(const std::string& device) {
 
 Result<std::vector<std::string>> device_names(const GidsOptions& options) {
   if (!options.device.empty()) return std::vector{options.device};
-  const auto list = DeviceList::read();
+  const auto list = read_device_list();
   if (!list) return tl::make_unexpected(list.error());
   return list->names();
 }
@@ -139,6 +141,15 @@ void print_json(const std::vector<GidRow>& rows, const std::vector<UnusableDevic
   fmt::print("{}\n", json_text({{"gids", std::move(gids)}, {"unusable", std::move(devices)}}));
 }
 
+// What cannot be used is told, and no failure; but for want of descriptors nothing is known of it.
+int code_of(const std::vector<UnusableDevice>& unusable) {
+  for (const UnusableDevice& device : unusable) {
+    if (!is_descriptor_shortage(device.system_errno)) continue;
+    return fail(kName, descriptor_shortage("cannot open " + device.device, device.system_errno));
+  }
+  return kExitOk;
+}
+
 // A device that cannot be used leaves the others listed; it is a failure where it was asked for by name.
 int list_gids(const GidsOptions& options) {
   const auto names = device_names(options);
@@ -151,12 +162,12 @@ int list_gids(const GidsOptions& options) {
     if (more) {
       rows.insert(rows.end(), std::make_move_iterator(more->begin()), std::make_move_iterator(more->end()));
     } else {
-      unusable.push_back({name, more.error().message});
+      unusable.push_back({name, more.error().message, more.error().system_errno});
     }
   }
   if (options.json) {
     print_json(rows, unusable);
-    return kExitOk;
+    return code_of(unusable);
   }
   if (!rows.empty()) {
     print_table(rows);
@@ -164,7 +175,7 @@ int list_gids(const GidsOptions& options) {
     fmt::print("No device has a GID.\n");
   }
   for (const UnusableDevice& device : unusable) fmt::print("{} cannot be used: {}.\n", device.device, device.reason);
-  return kExitOk;
+  return code_of(unusable);
 }
 
 Result<SourceChoice> choose(const std::string& device, const Gid& destination) {

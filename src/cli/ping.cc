@@ -20,6 +20,7 @@
 #include "cli/exit_code.h"
 #include "cli/interface.h"
 #include "cli/json_text.h"
+#include "cli/number_check.h"
 #include "cli/ping_client.h"
 #include "cli/ping_datagram.h"
 #include "cli/ping_listen.h"
@@ -200,7 +201,7 @@ void add_options(CLI::App& subcommand, PingOptions& options) {
       ->type_name("BYTES")
       ->capture_default_str();
   subcommand.add_option("-i,--interval", options.interval_ms, "Milliseconds between two sends, at least")
-      ->check(CLI::Range(0.0, 3.6e6))
+      ->check(number_between(0, 3.6e6))
       ->type_name("MS")
       ->capture_default_str();
   subcommand.add_option("-w,--window", options.window, "Datagrams under way at once")
@@ -208,7 +209,7 @@ void add_options(CLI::App& subcommand, PingOptions& options) {
       ->type_name("COUNT")
       ->capture_default_str();
   subcommand.add_option("-t,--timeout", options.timeout_ms, "Milliseconds after which one counts as lost")
-      ->check(CLI::Range(0.1, 3.6e6))
+      ->check(number_between(0.1, 3.6e6))
       ->type_name("MS")
       ->capture_default_str();
   subcommand.add_flag("--json", options.json, "Print JSON, latencies in nanoseconds");

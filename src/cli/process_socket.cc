@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "cli/clock.h"
+#include "cli/descriptor_limit.h"
 
 namespace verbena::cli {
 namespace {
@@ -48,7 +49,11 @@ bool is_sealed(int fd) {
 }  // namespace
 
 Result<std::vector<std::string>> listed_sockets() {
+  errno = 0;
   std::ifstream file("/proc/net/unix");
+  if (const int number = errno; !file && is_descriptor_shortage(number)) {
+    return tl::make_unexpected(descriptor_shortage("cannot read /proc/net/unix", number));
+  }
   std::vector<std::string> lines;
   for (std::string line; std::getline(file, line);) lines.push_back(line);
   if (lines.empty()) return failure(ErrorCode::kUnavailable, "cannot read /proc/net/unix: is /proc mounted?");
@@ -104,7 +109,10 @@ Received receive(const Descriptor& socket, std::span<std::byte> into) {
   header.msg_controllen = control.size();
   const ssize_t size = ::recvmsg(socket.get(), &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   if (size <= 0) return {};
-  return {static_cast<std::size_t>(size), take_descriptors(header)};
+  auto descriptors = take_descriptors(header);
+  // The kernel says only that control data is missing, also where more descriptors came than there is room for.
+  const bool refused = descriptors.empty() && (header.msg_flags & MSG_CTRUNC) != 0;
+  return {static_cast<std::size_t>(size), std::move(descriptors), refused};
 }
 
 Result<host::CounterPageReading> read_page(const Descriptor& page_fd) {

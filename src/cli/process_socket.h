@@ -16,7 +16,7 @@
 
 namespace verbena::cli {
 
-// Each line of /proc/net/unix. Errors: kUnavailable where it cannot be read.
+// Each line of /proc/net/unix. Errors: kUnavailable where it cannot be read, kExhausted for want of a descriptor.
 Result<std::vector<std::string>> listed_sockets();
 
 // A SOCK_SEQPACKET connection to the socket of that name; empty, with errno, where there is none. Does not block.
@@ -34,6 +34,7 @@ std::string why_closed(const ucred& peer);
 struct Received {
   std::size_t size = 0;  // 0: the connection ended, or nothing is there
   std::vector<Descriptor> descriptors;
+  bool short_of_descriptors = false;  // one came, and this process could not take it
 };
 // One packet, if it is there.
 Received receive(const Descriptor& socket, std::span<std::byte> into);

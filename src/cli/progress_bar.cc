@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <cstdio>
 #include <utility>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "cli/error_output.h"
 #include "cli/figures.h"
 
 namespace verbena::cli {
@@ -51,12 +51,11 @@ void ProgressBar::update(std::uint64_t done, Instant now) {
   if (!active_ || now < next_draw_) return;
   next_draw_ = now + 100ms;
   drawn_ = true;
-  fmt::print(stderr, "{}{}", kEraseLine, render_progress(label_, done, total_, now - start_));
-  std::fflush(stderr);
+  print_error("{}{}", kEraseLine, render_progress(label_, done, total_, now - start_));
 }
 
 void ProgressBar::clear() {
-  if (std::exchange(drawn_, false)) fmt::print(stderr, "{}", kEraseLine);
+  if (std::exchange(drawn_, false)) print_error("{}", kEraseLine);
 }
 
 }  // namespace verbena::cli

@@ -125,6 +125,13 @@ TEST(DemoReport, SaysSoWhereTheDirectoryIsWorse) {
   EXPECT_THAT(text, HasSubstr("2.0 x fewer"));
 }
 
+TEST(DemoReport, CountsOneDestinationInTheSingular) {
+  DemoReport report = demo_example();
+  report.destinations = 1;
+  report.directory.create_calls = 1;
+  EXPECT_THAT(render_demo(report, false), HasSubstr("made 1 handle for 1 destination and"));
+}
+
 TEST(DemoReport, IsColoredOnlyWhenAsked) {
   EXPECT_THAT(render_demo(demo_example(), true), HasSubstr("\x1b[32m"));
 }

@@ -93,10 +93,20 @@ int errno_of(long returned) noexcept {
 std::string files_in_words() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return {};
+  return files_in_words(limit.rlim_cur, limit.rlim_max);
+}
+
+std::string files_in_words(std::uint64_t soft, std::uint64_t hard) {
+  if (soft >= hard) {
+    return fmt::format(
+        "this process may have {} open files, its hard limit: an administrator must raise that (ulimit -n, LimitNOFILE "
+        "of a systemd unit), or close what is not needed",
+        soft);
+  }
   return fmt::format(
-      "this process may have {} open files: raise that (ulimit -n, LimitNOFILE of a systemd unit; up to "
-      "{}), or close what is not needed",
-      limit.rlim_cur, limit.rlim_max);
+      "this process may have {} open files: raise that (ulimit -n, LimitNOFILE of a systemd unit; up to {}), or close "
+      "what is not needed",
+      soft, hard == RLIM_INFINITY ? "any number" : std::to_string(hard));
 }
 
 std::string memlock_in_words() {

@@ -1,6 +1,7 @@
 // An errno of a verbs call, as an Error in words: which call, on what, what the system said, and what to do.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -26,6 +27,8 @@ int errno_of(long returned) noexcept;
 
 // What to do about the limit on open files of this process, with its number.
 std::string files_in_words();
+// The same of these limits: the soft one is to be raised, or, where it is as high as the hard one, that.
+std::string files_in_words(std::uint64_t soft, std::uint64_t hard);
 
 // The limit on locked memory of this process, in words.
 std::string memlock_in_words();

@@ -49,7 +49,9 @@ std::string system_words(int number) {
   rlimit limit{};
   if (number == EMFILE && ::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
     words += ", of which this process may have " + std::to_string(limit.rlim_cur) +
-             " (ulimit -n, LimitNOFILE of a systemd unit); raise that, up to " + std::to_string(limit.rlim_max) +
+             " (ulimit -n, LimitNOFILE of a systemd unit)" +
+             (limit.rlim_cur >= limit.rlim_max ? ", its hard limit: an administrator must raise that"
+                                               : "; raise that, up to " + std::to_string(limit.rlim_max)) +
              ", or close what is not needed";
   } else if (number == ENFILE) {
     words += ", which is the limit of the whole host (sysctl fs.file-max)";

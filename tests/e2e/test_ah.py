@@ -28,7 +28,11 @@ def test_top_and_dump_follow_a_running_process(host, user):
     assert len(entries) == 1 and host.v4 in entries[0]["destination"] and entries[0]["state"] == "ready", entries
 
     client.kill(signal.SIGSTOP)
-    silent = looked_at(host, user, "top", "--once", "--pid", pid)["silent"]
+    for words in (("top", "--once"), ("dump",), ("top", "--once", "--json")):
+        said = host.verbena("ah", *words, "--pid", pid, user=user, status=1)
+        assert f"process {pid} showed no directory: it does not answer" in said, said
+    assert f"process {pid} gave no counters: it does not answer" in host.verbena("drops", "--pid", pid, user=user, status=1)
+    silent = looked_at(host, user, "top", "--once")["silent"]
     assert len(silent) == 1 and "does not answer" in silent[0]["reason"], silent
     # Who is asked for by name is the only one that is asked: nobody else's silence is waited for.
     begun = time.monotonic()

@@ -183,3 +183,14 @@ def test_the_tool_says_which_limit_on_descriptors_until_there_are_enough(host, u
             return
         assert f"may have {files} " in said and "ulimit -n" in said, said
     raise AssertionError("it never listened")
+
+
+@pytest.mark.parametrize("words", [("devices",), ("gids",), ("drops",), ("ah", "dump"), ("devices", "--json")])
+def test_out_of_descriptors_is_a_failure_with_its_limit_and_no_empty_answer(host, user, words):
+    server = host.start([], tool=("ping", "--listen"), user=user)
+    host.wait_listening(18519, server)
+    client = host.start([], tool=("ping", "--count", "0", "--interval", "1", host.v4), user=user)
+    eventually(lambda: host.directory(client.pid, user=user).get("hits", 0) > 0, 20, "there is a directory to ask")
+    said = host.run(["sh", "-c", 'ulimit -n 4; exec "$0" "$@"', str(host.build.tool), *words], user=user, tool=None, status=1)
+    assert "Too many open files" in said and "an administrator must raise" in said, said
+    assert "up to 4" not in said and "is no verbs device" not in said and "this version" not in said, said
