@@ -1,12 +1,15 @@
 """The tool as a person meets it: what it lists, what it measures, and how it ends."""
 
 import json
+import os
 import pathlib
 import time
 
 import pytest
 
 from harness.process import eventually
+
+SANITIZED = bool(os.environ.get("VERBENA_SANITIZE"))
 
 
 def ping(server, client, address, *words, user="root", env=None, seconds=60):
@@ -168,6 +171,7 @@ def test_the_demo_shows_an_injected_failure_and_its_cause(host, spec):
     assert "ENOMEM" in said and f"VERBENA_INJECT is {spec}" in said, said
 
 
+@pytest.mark.skipif(SANITIZED, reason="the sanitizer wants descriptors of its own, and reports their want as errors")
 @pytest.mark.parametrize("files", [6, 8, 9, 10, 12, 14, 16, 18, 20])
 def test_too_few_descriptors_are_named_with_their_limit(host, user, files):
     said = host.run(["sh", "-c", f"ulimit -n {files}; exec ibv_devinfo -d verbena0"], user=user, status=None)
@@ -175,6 +179,7 @@ def test_too_few_descriptors_are_named_with_their_limit(host, user, files):
     assert "GUID" in said.upper() and not lines or len(lines) == 1 and f"this process may have {files} (ulimit -n" in lines[0], said
 
 
+@pytest.mark.skipif(SANITIZED, reason="the sanitizer wants descriptors of its own, and reports their want as errors")
 def test_the_tool_says_which_limit_on_descriptors_until_there_are_enough(host, user):
     for files in range(10, 80, 2):
         shell = f'ulimit -n {files}; exec timeout 2 "$0" ping --listen --port 0'
@@ -185,6 +190,7 @@ def test_the_tool_says_which_limit_on_descriptors_until_there_are_enough(host, u
     raise AssertionError("it never listened")
 
 
+@pytest.mark.skipif(SANITIZED, reason="the sanitizer wants descriptors of its own, and reports their want as errors")
 @pytest.mark.parametrize("words", [("devices",), ("gids",), ("drops",), ("ah", "dump"), ("devices", "--json")])
 def test_out_of_descriptors_is_a_failure_with_its_limit_and_no_empty_answer(host, user, words):
     server = host.start([], tool=("ping", "--listen"), user=user)
