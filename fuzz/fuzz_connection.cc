@@ -250,6 +250,7 @@ void Rig::transmit(Input& input) {
   }
   qp().on_transmitted(taken);
   if (taken < count) qp().rewind_transmit();
+  qp().settle_receive();
 }
 
 void Rig::respond(Input& input) {
@@ -266,6 +267,7 @@ void Rig::respond(Input& input) {
   }
   if (qp().has_responses() || count != 0) qp().on_responded(taken);
   if (taken < count) qp().rewind_responses();
+  qp().settle_send();
 }
 
 void Rig::modify(Input& input) {
