@@ -1,6 +1,5 @@
 // How a connected queue pair receives: through its responder, whose outcome becomes completions, events and states
 // here.
-#include <algorithm>
 #include <utility>
 
 #include "engine/queue_pair.h"
@@ -15,10 +14,7 @@ class OwnReceives final : public ReceiveSource {
   explicit OwnReceives(ReceiveQueue& queue) noexcept : queue_(queue) {}
   Take take(std::uint64_t /*length*/, TakenReceive& taken) noexcept override {
     if (queue_.empty()) return Take::kEmpty;
-    const ReceiveRequest request = queue_.front();
-    taken.wr_id = request.wr_id;
-    taken.sge_count = static_cast<std::uint32_t>(request.sges.size());
-    std::copy(request.sges.begin(), request.sges.end(), taken.sges.begin());
+    taken.copy(queue_.front());
     queue_.pop();
     return Take::kTaken;
   }

@@ -173,7 +173,7 @@ MemoryFault Requester::add_payload(SendWqe& wqe, std::uint32_t offset, std::uint
   const auto fault =
       resolve_range(memory_, domain_, {SendQueue::sges_of(wqe), wqe.sge_count}, offset, size, kLocalRead, pieces);
   if (fault != MemoryFault::kNone) return fault;
-  for (const auto part : pieces.list()) packet.parts[packet.part_count++] = part;
+  for (const MemoryPiece& part : pieces.list()) packet.parts[packet.part_count++] = part.bytes();
   return MemoryFault::kNone;
 }
 

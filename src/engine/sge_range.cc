@@ -20,7 +20,7 @@ MemoryFault resolve_range(const MemoryTable& memory, const ProtectionDomain& dom
     const auto part = whole.subspan(offset, std::min<std::size_t>(size, whole.size() - offset));
     offset = 0;
     size -= part.size();
-    pieces.parts[pieces.count++] = part;
+    pieces.parts[pieces.count++] = {part.data(), part.size()};
   }
   return MemoryFault::kNone;
 }
@@ -33,10 +33,10 @@ void store(std::span<const std::byte> bytes, std::span<std::byte> target) noexce
 }
 
 void store(std::span<const std::byte> bytes, const MemoryPieces& pieces) noexcept {
-  for (const auto part : pieces.list()) {
+  for (const MemoryPiece& part : pieces.list()) {
     if (bytes.empty()) return;
-    const auto now = bytes.first(std::min(bytes.size(), part.size()));
-    store(now, part);
+    const auto now = bytes.first(std::min(bytes.size(), part.size));
+    store(now, part.bytes());
     bytes = bytes.subspan(now.size());
   }
 }

@@ -13,11 +13,19 @@
 
 namespace verbena::engine {
 
-struct MemoryPieces {
-  std::array<std::span<std::byte>, kMaxSge> parts;
-  std::size_t count = 0;
+// Has no initial value: a span would be set to nothing, thirty-two times a packet.
+struct MemoryPiece {
+  std::byte* data;
+  std::size_t size;
 
-  std::span<const std::span<std::byte>> list() const noexcept { return std::span(parts).first(count); }
+  std::span<std::byte> bytes() const noexcept { return {data, size}; }
+};
+
+struct MemoryPieces {
+  std::array<MemoryPiece, kMaxSge> parts;
+  std::size_t count;
+
+  std::span<const MemoryPiece> list() const noexcept { return std::span(parts).first(count); }
 };
 
 // Sets `pieces` to the `size` bytes that begin `offset` bytes into the list. Requires: the list names as many.

@@ -1,6 +1,5 @@
 #include "engine/shared_receive_queue.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <new>
 #include <string>
@@ -12,9 +11,7 @@ Take SharedReceiveQueue::take(std::uint64_t length, TakenReceive& taken) noexcep
   if (queue_.empty()) return Take::kEmpty;
   const ReceiveRequest request = queue_.front();
   if (request.length() < length) return Take::kTooSmall;
-  taken.wr_id = request.wr_id;
-  taken.sge_count = static_cast<std::uint32_t>(request.sges.size());
-  std::copy(request.sges.begin(), request.sges.end(), taken.sges.begin());
+  taken.copy(request);
   queue_.pop();
   queue_.free(queue_.popped());
   if (queue_.size() < limit_) {

@@ -4,6 +4,7 @@
 // Thread-safety: none; the owner locks, and puts a ReceiveSource before it for the queue pairs.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -23,6 +24,11 @@ struct TakenReceive {
   std::array<Sge, kMaxSge> sges;
 
   std::span<const Sge> list() const noexcept { return std::span(sges).first(sge_count); }
+  void copy(const ReceiveRequest& request) noexcept {
+    wr_id = request.wr_id;
+    sge_count = static_cast<std::uint32_t>(request.sges.size());
+    std::copy(request.sges.begin(), request.sges.end(), sges.begin());
+  }
 };
 
 enum class Take : std::uint8_t { kTaken, kEmpty, kTooSmall };

@@ -5,37 +5,16 @@
 #include <cstring>
 
 #include "engine/queue_pair.h"
+#include "engine/sge_range.h"
 #include "wire/network_header.h"
 
 namespace verbena::engine {
 namespace {
 
-// The memory of a receive, as far as a packet will fill it.
-struct Target {
-  std::array<std::span<std::byte>, kMaxSge> parts;
-  std::size_t count;
-};
-
-MemoryFault resolve(const MemoryTable& memory, const ProtectionDomain& domain, std::span<const Sge> sges,
-                    std::size_t size, Target& target) noexcept {
-  target.count = 0;
-  for (const Sge& sge : sges) {
-    if (size == 0) break;
-    if (sge.length == 0) continue;
-    std::span<std::byte>& part = target.parts[target.count];
-    const MemoryFault fault = memory.resolve(domain, sge, kLocalWrite, part);
-    if (fault != MemoryFault::kNone) return fault;
-    if (part.size() > size) part = part.first(size);
-    size -= part.size();
-    ++target.count;
-  }
-  return MemoryFault::kNone;
-}
-
 // Lays `bytes` down behind what was laid down before.
 class Scatter {
  public:
-  explicit Scatter(const Target& target) noexcept : next_(target.parts.data()) {}
+  explicit Scatter(const MemoryPieces& target) noexcept : next_(target.parts.data()) {}
 
   // Requires: as much room is left.
   void skip(std::size_t count) noexcept {
@@ -52,23 +31,23 @@ class Scatter {
  private:
   // The next bytes of one piece, at most `wanted`.
   std::span<std::byte> advance(std::size_t wanted) noexcept {
-    if (offset_ == next_->size()) {
+    if (offset_ == next_->size) {
       ++next_;
       offset_ = 0;
     }
-    const std::span<std::byte> room = next_->subspan(offset_, std::min(wanted, next_->size() - offset_));
+    const std::span<std::byte> room = next_->bytes().subspan(offset_, std::min(wanted, next_->size - offset_));
     offset_ += room.size();
     return room;
   }
 
-  const std::span<std::byte>* next_;
+  const MemoryPiece* next_;
   std::size_t offset_ = 0;
 };
 
 // The GRH and the payload into the memory of the receive, which has room for them.
 void write(const Envelope& envelope, std::size_t udp_payload_size, std::span<const std::byte> payload,
-           const Target& target) noexcept {
-  const std::span<std::byte> first = target.parts[0];
+           const MemoryPieces& target) noexcept {
+  const std::span<std::byte> first = target.parts[0].bytes();
   if (target.count == 1) {
     wire::write_grh(envelope, udp_payload_size, first.first<wire::kGrhSize>());
     std::copy(payload.begin(), payload.end(), first.begin() + wire::kGrhSize);
@@ -83,7 +62,7 @@ void write(const Envelope& envelope, std::size_t udp_payload_size, std::span<con
 
 // The same for an IPv4 header, as some devices do it.
 void write_with_quirks(const Envelope& envelope, std::size_t udp_payload_size, std::span<const std::byte> payload,
-                       const Target& target, ReceiveQuirks quirks) noexcept {
+                       const MemoryPieces& target, ReceiveQuirks quirks) noexcept {
   constexpr std::size_t kFront = wire::kGrhSize - wire::kIpv4Size;
   constexpr std::size_t kChecksum = kFront + 10;
   std::array<std::byte, wire::kGrhSize> grh;
@@ -127,9 +106,9 @@ Drop QueuePair::receive_ud(const wire::Packet& packet, const Envelope& envelope,
 
 Drop QueuePair::deliver_ud(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size,
                            const ReceiveRequest& request) noexcept {
-  Target target;
+  MemoryPieces target;
   const std::size_t size = wire::kGrhSize + packet.payload.size();
-  const MemoryFault fault = resolve(*memory_, *domain_, request.sges, size, target);
+  const MemoryFault fault = resolve_range(*memory_, *domain_, request.sges, 0, size, kLocalWrite, target);
   if (fault != MemoryFault::kNone) [[unlikely]]
     return fail_receive(request.wr_id, fault);
   if (quirks_.any() && wire::is_ipv4(envelope)) [[unlikely]] {
