@@ -125,6 +125,9 @@ class Requester {
   std::uint32_t piece_end(const SendWqe& wqe, std::uint32_t packet) const noexcept;
 
   bool acknowledge_to(Psn end, Instant now) noexcept;
+  bool answers_all_before(Psn end, Instant now) noexcept;
+  SendWqe* answered_by(Psn psn, Instant now, Drop& drop) noexcept;
+  void on_answered(Psn psn, bool ends_piece, bool ends_request, Instant now) noexcept;
   Drop on_acknowledge(const wire::Packet& packet, Instant now) noexcept;
   Drop on_nak(wire::NakCode code, Instant now) noexcept;
   Drop on_rnr_nak(std::uint8_t timer_code, Instant now) noexcept;

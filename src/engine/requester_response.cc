@@ -84,6 +84,30 @@ bool Requester::acknowledge_to(Psn end, Instant now) noexcept {
   return complete;
 }
 
+// The same; what is missing is asked for again.
+bool Requester::answers_all_before(Psn end, Instant now) noexcept {
+  if (acknowledge_to(end, now)) return true;
+  retry(now);
+  return false;
+}
+
+// The request that is due an answer of its own with this PSN; nullptr where none is, or its answer must come again.
+SendWqe* Requester::answered_by(Psn psn, Instant now, Drop& drop) noexcept {
+  if (!answers_all_before(psn, now)) return nullptr;
+  if (done_ != queue_.begun() && psn == unacked_) return &queue_.at(done_);
+  drop = Drop::kUnexpectedResponse;
+  return nullptr;
+}
+
+// The packet of the oldest request has its answer: the last of what it asked for at once, the last of all.
+void Requester::on_answered(Psn psn, bool ends_piece, bool ends_request, Instant now) noexcept {
+  unacked_ = psn + 1;
+  if (ends_piece && cursor_.reads != 0) --cursor_.reads;
+  if (ends_request) ++done_;
+  made_progress(now);
+  acknowledge_to(unacked_, now);
+}
+
 void Requester::made_progress(Instant now) noexcept {
   retries_left_ = connection_.retry_count;
   rnr_left_ = connection_.rnr_retry;
@@ -104,24 +128,12 @@ Drop Requester::on_acknowledge(const wire::Packet& packet, Instant now) noexcept
   const Psn psn = packet.bth.psn;
   switch (packet.aeth.syndrome.kind()) {
     case wire::SyndromeKind::kAck:
-      if (acknowledge_to(psn + 1, now)) {
-        take_credits(packet.aeth.syndrome);
-      } else {
-        retry(now);
-      }
+      if (answers_all_before(psn + 1, now)) take_credits(packet.aeth.syndrome);
       return Drop::kNone;
     case wire::SyndromeKind::kRnrNak:
-      if (!acknowledge_to(psn, now)) {
-        retry(now);
-        return Drop::kNone;
-      }
-      return on_rnr_nak(packet.aeth.syndrome.code(), now);
+      return answers_all_before(psn, now) ? on_rnr_nak(packet.aeth.syndrome.code(), now) : Drop::kNone;
     case wire::SyndromeKind::kNak:
-      if (!acknowledge_to(psn, now)) {
-        retry(now);
-        return Drop::kNone;
-      }
-      return on_nak(packet.aeth.syndrome.nak_code(), now);
+      return answers_all_before(psn, now) ? on_nak(packet.aeth.syndrome.nak_code(), now) : Drop::kNone;
     case wire::SyndromeKind::kReserved:
       break;
   }
@@ -168,12 +180,10 @@ Drop Requester::on_rnr_nak(std::uint8_t timer_code, Instant now) noexcept {
 
 Drop Requester::on_read_response(const wire::Packet& packet, Instant now) noexcept {
   const Psn psn = packet.bth.psn;
-  if (!acknowledge_to(psn, now)) {
-    retry(now);  // one before it is missing
-    return Drop::kNone;
-  }
-  if (done_ == queue_.begun() || psn != unacked_) return Drop::kUnexpectedResponse;
-  SendWqe& wqe = queue_.at(done_);
+  Drop drop = Drop::kNone;
+  SendWqe* const answered = answered_by(psn, now, drop);
+  if (answered == nullptr) return drop;
+  SendWqe& wqe = *answered;
   const RequestKind& kind = *kind_of(wqe.opcode);
   if (!kind.needs_response || kind.operation == wire::Operation::kCompareSwap ||
       kind.operation == wire::Operation::kFetchAdd) {
@@ -190,37 +200,25 @@ Drop Requester::on_read_response(const wire::Packet& packet, Instant now) noexce
     fail(WcStatus::kLocalProtectionError, fault);
     return Drop::kNone;
   }
-  unacked_ = psn + 1;
-  if (number + 1 == piece_end(wqe, number) && cursor_.reads != 0) --cursor_.reads;
-  if (number + 1 == wqe.connected.packet_count) ++done_;
-  made_progress(now);
-  acknowledge_to(unacked_, now);
+  on_answered(psn, number + 1 == piece_end(wqe, number), number + 1 == wqe.connected.packet_count, now);
   return Drop::kNone;
 }
 
 Drop Requester::on_atomic_acknowledge(const wire::Packet& packet, Instant now) noexcept {
-  const Psn psn = packet.bth.psn;
-  if (!acknowledge_to(psn, now)) {
-    retry(now);
-    return Drop::kNone;
-  }
-  if (done_ == queue_.begun() || psn != unacked_) return Drop::kUnexpectedResponse;
-  SendWqe& wqe = queue_.at(done_);
-  const wire::Operation operation = kind_of(wqe.opcode)->operation;
+  Drop drop = Drop::kNone;
+  SendWqe* const answered = answered_by(packet.bth.psn, now, drop);
+  if (answered == nullptr) return drop;
+  const wire::Operation operation = kind_of(answered->opcode)->operation;
   if (operation != wire::Operation::kCompareSwap && operation != wire::Operation::kFetchAdd) {
     return Drop::kUnexpectedResponse;
   }
   std::array<std::byte, sizeof(std::uint64_t)> original;
   std::memcpy(original.data(), &packet.atomic_ack_eth.original, original.size());
-  if (const auto fault = place(wqe, 0, original); fault != MemoryFault::kNone) {
+  if (const auto fault = place(*answered, 0, original); fault != MemoryFault::kNone) {
     fail(WcStatus::kLocalProtectionError, fault);
     return Drop::kNone;
   }
-  unacked_ = psn + 1;
-  ++done_;
-  if (cursor_.reads != 0) --cursor_.reads;
-  made_progress(now);
-  acknowledge_to(unacked_, now);
+  on_answered(packet.bth.psn, true, true, now);
   return Drop::kNone;
 }
 

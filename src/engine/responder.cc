@@ -195,7 +195,7 @@ void Responder::on_send(const wire::Packet& packet, const wire::OpcodeRow& row, 
   if (row.ends_message()) {
     complete_receive(packet, row, WcOpcode::kReceive, static_cast<std::uint32_t>(done_), outcome);
   }
-  finish(packet, row, 1);
+  finish(packet, row);
 }
 
 void Responder::complete_receive(const wire::Packet& packet, const wire::OpcodeRow& row, WcOpcode opcode,
@@ -228,15 +228,32 @@ bool Responder::invalidate(MemoryKey key) noexcept {
 
 bool Responder::grants(AccessFlags access, MemoryKey rkey, std::uint64_t address, std::uint32_t length,
                        std::span<std::byte>& bytes) const noexcept {
-  if ((connection_.access & access) != access) return false;
+  if ((~connection_.access & access & ~kCheckOnly) != 0) return false;
   return memory_.resolve_remote(domain_, rkey, address, length, access, bytes, own_) == MemoryFault::kNone;
 }
 
 bool Responder::allows(AccessFlags access, const wire::Reth& request) const noexcept {
-  if ((connection_.access & access) != access) return false;
   std::span<std::byte> bytes;
-  return memory_.resolve_remote(domain_, request.rkey, request.address, request.length, access | kCheckOnly, bytes,
-                                own_) == MemoryFault::kNone;
+  return grants(access | kCheckOnly, request.rkey, request.address, request.length, bytes);
+}
+
+// The word that an atomic works on, at an address of its own size here and there; nullptr where it was refused.
+std::uint64_t* Responder::word_of(const wire::Packet& packet, AccessFlags access, MemoryKey rkey, std::uint64_t address,
+                                  Outcome& outcome) noexcept {
+  std::span<std::byte> bytes;
+  if (!may_answer() || address % kWord != 0) {
+    refuse(NakCode::kInvalidRequest, packet, Drop::kInvalidRequest, outcome);
+    return nullptr;
+  }
+  if (!grants(access, rkey, address, kWord, bytes)) {
+    refuse(NakCode::kRemoteAccessError, packet, Drop::kRemoteAccess, outcome);
+    return nullptr;
+  }
+  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % kWord != 0) {
+    refuse(NakCode::kInvalidRequest, packet, Drop::kInvalidRequest, outcome);
+    return nullptr;
+  }
+  return reinterpret_cast<std::uint64_t*>(bytes.data());
 }
 
 void Responder::on_write(const wire::Packet& packet, const wire::OpcodeRow& row, ReceiveSource& receives,
@@ -267,7 +284,7 @@ void Responder::on_write(const wire::Packet& packet, const wire::OpcodeRow& row,
   if (row.carries_immediate()) {
     complete_receive(packet, row, WcOpcode::kReceiveRdmaWithImmediate, write_.length, outcome);
   }
-  finish(packet, row, 1);
+  finish(packet, row);
 }
 
 void Responder::on_read(const wire::Packet& packet, Outcome& outcome) noexcept {
@@ -283,18 +300,10 @@ void Responder::on_read(const wire::Packet& packet, Outcome& outcome) noexcept {
 
 void Responder::on_atomic(const wire::Packet& packet, Operation operation, Outcome& outcome) noexcept {
   const wire::AtomicEth& request = packet.atomic_eth;
-  std::span<std::byte> bytes;
-  if (!may_answer() || request.address % kWord != 0) {
-    return refuse(NakCode::kInvalidRequest, packet, Drop::kInvalidRequest, outcome);
-  }
-  if (!grants(kRemoteAtomic, request.rkey, request.address, kWord, bytes)) {
-    return refuse(NakCode::kRemoteAccessError, packet, Drop::kRemoteAccess, outcome);
-  }
-  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % kWord != 0) {
-    return refuse(NakCode::kInvalidRequest, packet, Drop::kInvalidRequest, outcome);
-  }
+  std::uint64_t* const target = word_of(packet, kRemoteAtomic, request.rkey, request.address, outcome);
+  if (target == nullptr) return;
   // Sequentially consistent: other queue pairs and the program itself work on the same word.
-  std::atomic_ref word(*reinterpret_cast<std::uint64_t*>(bytes.data()));
+  std::atomic_ref word(*target);
   std::uint64_t original = request.compare;
   if (operation == Operation::kFetchAdd) {
     original = word.fetch_add(request.swap_or_add);
@@ -305,19 +314,14 @@ void Responder::on_atomic(const wire::Packet& packet, Operation operation, Outco
 }
 
 void Responder::on_atomic_write(const wire::Packet& packet, Outcome& outcome) noexcept {
-  std::span<std::byte> bytes;
-  if (!may_answer() || packet.reth.length != kWord || packet.reth.address % kWord != 0) {
+  if (packet.reth.length != kWord) {
     return refuse(NakCode::kInvalidRequest, packet, Drop::kInvalidRequest, outcome);
   }
-  if (!grants(kRemoteWrite, packet.reth.rkey, packet.reth.address, kWord, bytes)) {
-    return refuse(NakCode::kRemoteAccessError, packet, Drop::kRemoteAccess, outcome);
-  }
-  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % kWord != 0) {
-    return refuse(NakCode::kInvalidRequest, packet, Drop::kInvalidRequest, outcome);
-  }
+  std::uint64_t* const target = word_of(packet, kRemoteWrite, packet.reth.rkey, packet.reth.address, outcome);
+  if (target == nullptr) return;
   std::uint64_t value = 0;
   std::memcpy(&value, packet.payload.data(), kWord);
-  std::atomic_ref(*reinterpret_cast<std::uint64_t*>(bytes.data())).store(value);
+  std::atomic_ref(*target).store(value);
   answer(ReplyKind::kDone, packet.bth.psn, 0, packet.reth.rkey, 0);
 }
 
@@ -338,8 +342,8 @@ void Responder::on_flush(const wire::Packet& packet, Outcome& outcome) noexcept 
 }
 
 // The packet of a send or write was carried out.
-void Responder::finish(const wire::Packet& packet, const wire::OpcodeRow& row, std::uint32_t psns) noexcept {
-  expected_ = expected_ + psns;
+void Responder::finish(const wire::Packet& packet, const wire::OpcodeRow& row) noexcept {
+  ++expected_;
   if (row.ends_message()) {
     message_ = Message::kNone;
     msn_ = (msn_ + 1) & Psn::kMask;

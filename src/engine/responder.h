@@ -126,7 +126,9 @@ class Responder {
   bool invalidate(MemoryKey key) noexcept;
   // The same for the whole of a request, of which each packet asks again.
   bool allows(AccessFlags access, const wire::Reth& request) const noexcept;
-  void finish(const wire::Packet& packet, const wire::OpcodeRow& row, std::uint32_t psns) noexcept;
+  std::uint64_t* word_of(const wire::Packet& packet, AccessFlags access, MemoryKey rkey, std::uint64_t address,
+                         Outcome& outcome) noexcept;
+  void finish(const wire::Packet& packet, const wire::OpcodeRow& row) noexcept;
 
   // Refusals.
   void refuse(wire::NakCode code, const wire::Packet& packet, Drop drop, Outcome& outcome) noexcept;
