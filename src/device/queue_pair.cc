@@ -227,7 +227,7 @@ void QueuePair::finish_posting() noexcept {
   tell_events();
 }
 
-// A send may have taken the queue pair to the error state.
+// After transmit(), which flushes the send side where the queue pair is in the error state: the receive side too.
 void QueuePair::settle_receives() noexcept {
   if (!engine_.is_connected() || engine_.state() != QpState::kError) return;
   const std::lock_guard guard(receive_lock_);
@@ -246,40 +246,30 @@ Drop QueuePair::receive_connected(const wire::Packet& packet, const Envelope& en
     const std::lock_guard guard(receive_lock_);
     drop = engine_.on_packet(packet, envelope, udp_payload_size, now);
   }
-  if (drop == Drop::kNone) {
-    port().counters().add(Traffic::kReceivedPackets, 1);
-    port().counters().add(Traffic::kReceivedBytes, udp_payload_size - wire::kIcrcSize);
-  }
+  if (drop == Drop::kNone) count_received(udp_payload_size);
   return drop;
+}
+
+void QueuePair::count_received(std::size_t udp_payload_size) noexcept {
+  port().counters().add(Traffic::kReceivedPackets, 1);
+  port().counters().add(Traffic::kReceivedBytes, udp_payload_size - wire::kIcrcSize);
 }
 
 void QueuePair::follow_up(Instant now) noexcept {
   bool waits = false;
   {
     const std::lock_guard guard(receive_lock_);
-    engine_.settle_receive();
     respond(now);
     waits = engine_.has_responses();
   }
   {
     const std::lock_guard guard(send_lock_);
     transmit(now);
+    settle_receives();
     waits = waits || engine_.has_untransmitted();
   }
-  settle_other_sides();
   if (waits) context_->runtime().add_pending(*this);
   tell_events();
-}
-
-// One side has taken the queue pair to the error state: the other flushes.
-void QueuePair::settle_other_sides() noexcept {
-  if (engine_.state() != QpState::kError) return;
-  {
-    const std::lock_guard guard(send_lock_);
-    engine_.settle_send();
-  }
-  const std::lock_guard guard(receive_lock_);
-  engine_.settle_receive();
 }
 
 void QueuePair::on_timer(Instant now) noexcept {
@@ -293,9 +283,9 @@ void QueuePair::on_timer(Instant now) noexcept {
     const std::lock_guard guard(send_lock_, std::adopt_lock);
     engine_.on_timeout(now);
     transmit(now);
+    settle_receives();
     waits = engine_.has_untransmitted();
   }
-  settle_other_sides();
   if (waits) context_->runtime().add_pending(*this);
   tell_events();
 }
@@ -409,8 +399,7 @@ Drop QueuePair::receive(const wire::Packet& packet, const Envelope& envelope, st
     if (drop == Drop::kNone) dry_since_.reset();
   }
   if (drop == Drop::kNone) {
-    port().counters().add(Traffic::kReceivedPackets, 1);
-    port().counters().add(Traffic::kReceivedBytes, udp_payload_size - wire::kIcrcSize);
+    count_received(udp_payload_size);
     return drop;
   }
   if (engine_.state() == QpState::kError) {

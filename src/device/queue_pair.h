@@ -145,7 +145,7 @@ class QueuePair final : private engine::TransportObserver {
   void respond(Instant now) noexcept;   // Requires: receive_lock_, an RCU read section
   template <class Poll, class Done, class Rewind>
   void put_out(Instant now, Poll poll, Done done, Rewind rewind) noexcept;
-  void settle_other_sides() noexcept;
+  void count_received(std::size_t udp_payload_size) noexcept;
   void settle_receives() noexcept;                          // Requires: send_lock_
   void meet_peer(const QpAttributes& attributes) noexcept;  // Requires: both locks, an RCU read section
   void arm_timer() noexcept;                                // Requires: send_lock_
