@@ -1,13 +1,16 @@
 // What the two ends of a connection agreed on, as modify() was told: the path to the other end and how patient to be.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "base/envelope.h"
 #include "base/instant.h"
 #include "base/qpn.h"
 #include "engine/memory_region.h"
 #include "engine/rate.h"
+#include "engine/transmit.h"
 #include "wire/opcode.h"
 
 namespace verbena::engine {
@@ -30,5 +33,10 @@ struct Connection {
 
   static constexpr std::uint8_t kForever = 7;
 };
+
+// What every packet of a connection says, once its payload stands behind the first part: its headers, its pad, and
+// where it goes.
+void complete_packet(const Connection& connection, Qpn own, std::span<const std::byte> headers, std::uint32_t payload,
+                     Transmit& packet) noexcept;
 
 }  // namespace verbena::engine

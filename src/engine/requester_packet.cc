@@ -56,14 +56,7 @@ bool Requester::make_packet(SendWqe& wqe, Transmit& packet) noexcept {
     return false;
   }
   const wire::Place place = kind.needs_response ? wire::Place::kOnly : place_of(number, part.packet_count);
-  packet.parts[0] = make_headers(wqe, place, size, payload, packet.header);
-  const auto pad = wire::pad_bytes(payload);
-  if (!pad.empty()) packet.parts[packet.part_count++] = pad;
-  packet.envelope = &connection_.envelope;
-  packet.source_qpn = own_;
-  packet.destination_qpn = connection_.destination;
-  packet.payload_size = payload;
-  packet.size = static_cast<std::uint32_t>(packet.parts[0].size() + payload + pad.size());
+  complete_packet(connection_, own_, make_headers(wqe, place, size, payload, packet.header), payload, packet);
   cursor_.packet = end;
   if (kind.needs_response) ++cursor_.reads;
   return true;

@@ -246,15 +246,8 @@ void Responder::make_response(const Reply& reply, std::uint32_t number, std::uin
   made.aeth = {is_ack ? wire::Syndrome::ack(credits) : reply.syndrome, reply.msn};
 
   const std::size_t headers = wire::encode_headers(made, payload, packet.header);
-  packet.parts[0] = std::span(packet.header).first(headers);
   packet.part_count = payload == 0 ? 1 : 2;
-  const auto pad = wire::pad_bytes(payload);
-  if (!pad.empty()) packet.parts[packet.part_count++] = pad;
-  packet.envelope = &connection_.envelope;
-  packet.source_qpn = own_;
-  packet.destination_qpn = connection_.destination;
-  packet.payload_size = payload;
-  packet.size = static_cast<std::uint32_t>(headers + payload + pad.size());
+  complete_packet(connection_, own_, std::span(packet.header).first(headers), payload, packet);
 }
 
 void Responder::on_transmitted(std::size_t count) noexcept {
