@@ -72,6 +72,9 @@ struct AhDirectoryOptions {
   // Older than this, an address handle is made anew although nothing is known against it; 0: never. The last resort,
   // for networks whose changes this host cannot see.
   std::chrono::nanoseconds max_age{0};
+  // How far the device may lag behind the host's kernel. A source whose address the kernel removed is not used for that
+  // long although the device's GID table still shows it, and the table is read once more when it is over.
+  std::chrono::nanoseconds device_lag = std::chrono::milliseconds(200);
   RouteLookup routes = look_up_route;
   // Tells the MAC address that the device froze. Empty: unknown, and each notice about a next hop makes its addresses
   // anew.

@@ -485,6 +485,13 @@ TEST_F(Acquire, OptionsOutOfRangeAreRefused) {
   none = options();
   none.max_entries = 0;
   EXPECT_FALSE(AhDirectory::create(domain, 1, none));
+  for (const std::chrono::nanoseconds lag : {std::chrono::nanoseconds(-1), std::chrono::nanoseconds::max()}) {
+    none = options();
+    none.device_lag = lag;
+    const Result<AhDirectory> refused = AhDirectory::create(domain, 1, none);
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message.find("use 0 to an hour"), std::string::npos) << refused.error().message;
+  }
   EXPECT_FALSE(AhDirectory::create(domain, 9, options()));
   EXPECT_FALSE(AhDirectory::create(nullptr, 1, options()));
 }

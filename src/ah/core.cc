@@ -19,6 +19,7 @@ namespace {
 // Address handles of one directory, whatever the device says: each sender has eight bytes for each.
 constexpr std::size_t kMostEntries = std::size_t{1} << 22;
 constexpr unsigned kMostCreators = 64;
+constexpr std::chrono::nanoseconds kLongestDeviceLag = std::chrono::hours(1);
 
 std::uint64_t random_seed() {
   std::random_device device;
@@ -38,6 +39,10 @@ Status check_options(const AhDirectoryOptions& options) {
     return failure(ErrorCode::kInvalidArgument,
                    "the back-off must not be negative, and max_back_off not below "
                    "first_back_off");
+  }
+  if (options.device_lag.count() < 0 || options.device_lag > kLongestDeviceLag) {
+    return failure(ErrorCode::kInvalidArgument,
+                   fmt::format("device_lag is {} ns; use 0 to an hour", options.device_lag.count()));
   }
   if (options.reply_hop_limit == 0) {
     return failure(ErrorCode::kInvalidArgument, "reply_hop_limit is 0, which does not leave the host; use 64");

@@ -31,9 +31,6 @@ namespace verbena::ah {
 
 namespace {
 
-// The device learns of addresses from the same kernel, maybe later than this host does, and the event in which it says
-// so may be lost: its table is looked at once more.
-constexpr std::int64_t kDeviceFollows_ns = 200'000'000;
 // Between two looks at the table because of other interfaces than the port's, however many come and go.
 constexpr std::int64_t kBetweenLooks_ns = 1'000'000'000;
 
@@ -148,7 +145,7 @@ void Core::on_address(const NetworkChange& change) {
     return one.address == change.address && (change.netdev == 0 || one.netdev == change.netdev);
   });
   if (change.removed && change.address) {
-    removed_.push_back({*change.address, change.netdev, now_ns() + kDeviceFollows_ns});
+    removed_.push_back({*change.address, change.netdev, now_ns() + options_.device_lag.count()});
   }
   queue_revalidate();
   revalidate_later();
@@ -206,21 +203,23 @@ void Core::on_link(const NetworkChange& change) {
   }
 }
 
+// The device learns of addresses from the same kernel, maybe later than this host does, and the event in which it says
+// so may be lost: its table is looked at once more.
 void Core::revalidate_later() {
-  next_revalidate_ns_ = now_ns() + kDeviceFollows_ns;
+  next_revalidate_ns_ = now_ns() + options_.device_lag.count();
   poke_keeper();
 }
 
 void Core::look_later() {
   other_heard_ns_ = now_ns();
   if (next_look_ns_ != kNever) return;
-  next_look_ns_ = other_heard_ns_ + kDeviceFollows_ns;
+  next_look_ns_ = other_heard_ns_ + options_.device_lag.count();
   poke_keeper();
 }
 
 // Requires: mutex_. What was heard last may reach the device after this look: there is another.
 void Core::queue_look(std::int64_t now) {
-  const bool settled = other_heard_ns_ + kDeviceFollows_ns <= now;
+  const bool settled = other_heard_ns_ + options_.device_lag.count() <= now;
   next_look_ns_ = settled ? kNever : now + kBetweenLooks_ns;
   gids_.invalidate();
   pool_.submit(Lane::kUrgent, [this] { look_at_table(); });

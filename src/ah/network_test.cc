@@ -290,7 +290,9 @@ TEST_F(Network, AnAddressThatFlapsIsFollowed) {
 
 // A send with it would be lost: none goes out, however long replacements take and whatever the device still has.
 TEST_F(Network, ASourceThatTheKernelRemovedServesNobodyFromThenOn) {
-  AhDirectory directory = make_directory(fed());
+  AhDirectoryOptions distrustful = fed();
+  distrustful.device_lag = std::chrono::hours(1);
+  AhDirectory directory = make_directory(distrustful);
   AhSender sender = std::move(*directory.make_sender());
   std::vector<AhHandle> handles;
   for (std::uint32_t peer = 2; peer < 52; ++peer) handles.push_back(*directory.acquire(to(peer), soon()));
