@@ -13,6 +13,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "cli/device_settings.h"
 #include "cli/error_output.h"
 #include "cli/exit_code.h"
 #include "cli/subcommands.h"
@@ -65,10 +66,24 @@ std::optional<UnknownSubcommand> unknown_subcommand(const CLI::App& tool, const 
   return std::nullopt;
 }
 
+// A value that a script left empty is a mistake, but for the settings of the software device, where it is none.
+void refuse_empty_values(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group() == kDeviceSettings) continue;
+    for (const std::string& value : option->results()) {
+      if (value.empty())
+        throw CLI::ValidationError(option->get_name(), "the value is empty; leave it out, or give one");
+    }
+  }
+  for (const CLI::App* chosen : app.get_subcommands()) refuse_empty_values(*chosen);
+}
+
 // Output that did not reach its reader is a failure: a full disk, a closed pipe.
 int checked(int code) {
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-  print_error("verbena: cannot write the output: {}\n", std::strerror(errno));
+  const bool lost_earlier = std::ferror(stdout) != 0;  // and errno is no longer about that
+  errno = 0;
+  if (std::fflush(stdout) == 0 && !lost_earlier) return code;
+  print_error("verbena: cannot write the output{}{}\n", errno != 0 ? ": " : "", errno != 0 ? std::strerror(errno) : "");
   return code == kExitOk ? kExitFailed : code;
 }
 
@@ -104,6 +119,7 @@ int parse_and_act(int argc, const char* const* argv) {
     }
     std::reverse(words.begin(), words.end());  // as the parser wants them
     tool.parse(std::move(words));
+    refuse_empty_values(tool);
   } catch (const CLI::CallForHelp&) {
     fmt::print("{}", tool.help());
     return checked(kExitOk);

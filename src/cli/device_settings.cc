@@ -11,40 +11,39 @@
 namespace verbena::cli {
 
 void add_device_settings(CLI::App& subcommand, DeviceSettings& settings) {
-  constexpr const char* kGroup = "Software devices";
   subcommand
       .add_option("--devices", settings.devices, "Interfaces to make devices of, in this order (VERBENA_DEVICES)")
       ->type_name("IFACE[,IFACE...]")
-      ->group(kGroup);
+      ->group(kDeviceSettings);
   subcommand
       .add_option("--impair", settings.impair,
                   "Lose, duplicate, delay, reorder or corrupt on purpose, by a seed (VERBENA_IMPAIR)")
       ->type_name("SPEC")
-      ->group(kGroup);
+      ->group(kDeviceSettings);
   subcommand.add_option("--limits", settings.limits, "Lower limits, as in max_ah=64 (VERBENA_LIMITS)")
       ->type_name("SPEC")
-      ->group(kGroup);
+      ->group(kDeviceSettings);
   subcommand
       .add_option("--inject", settings.inject,
                   "Calls that are slow or fail, as in create_ah.delay=1s,create_ah.fail=ENOMEM (VERBENA_INJECT)")
       ->type_name("SPEC")
-      ->group(kGroup);
+      ->group(kDeviceSettings);
   subcommand
       .add_flag("--strict", settings.strict,
                 "Look for misuse that a device need not see, such as an address handle destroyed too early "
                 "(VERBENA_STRICT=on)")
-      ->group(kGroup);
+      ->group(kDeviceSettings);
   subcommand.add_option("--pcap", settings.pcap, "Write each datagram to this file, for Wireshark (VERBENA_PCAP)")
       ->type_name("FILE")
-      ->group(kGroup);
+      ->group(kDeviceSettings);
   subcommand.add_flag("--no-shm", settings.no_shm, "Use UDP between the processes of this host too (VERBENA_SHM=off)")
-      ->group(kGroup);
+      ->group(kDeviceSettings);
   subcommand.add_flag("--no-udp", settings.no_udp, "Do not open UDP port 4791: stay on this host (VERBENA_UDP=off)")
-      ->group(kGroup);
+      ->group(kDeviceSettings);
   subcommand.add_option("--log", settings.log, "How much the device tells on stderr (VERBENA_LOG)")
       ->check(CLI::IsMember({"off", "error", "warn", "info", "debug"}))
       ->type_name("LEVEL")
-      ->group(kGroup);
+      ->group(kDeviceSettings);
 }
 
 Variables to_variables(const DeviceSettings& settings, const std::string& directory) {

@@ -26,6 +26,9 @@ struct DeviceSettings {
   bool strict = false;
 };
 
+// The group of these options in the help.
+inline constexpr const char* kDeviceSettings = "Software devices";
+
 // Adds an option for each setting of the device. Requires: `settings` outlives `subcommand`.
 void add_device_settings(CLI::App& subcommand, DeviceSettings& settings);
 

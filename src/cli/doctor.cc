@@ -85,6 +85,9 @@ int act(const DoctorOptions& options) {
   const ExaminationOptions& examination = options.examination;
   if (options.serve && !examination.peer.empty()) return fail_usage(kName, "give either --serve or a peer, not both");
   if (options.once && !options.serve) return fail_usage(kName, "--once needs --serve");
+  if (examination.tcp_port == 0 && !options.serve) {
+    return fail_usage(kName, "--port 0 is for --serve; give the server's port");
+  }
   const bool about_peer = !options.dgid.empty() || examination.dlid != 0;
   if (about_peer && examination.peer.empty()) return fail_usage(kName, "--dgid and --dlid need a peer");
   if (examination.peer.empty() && !options.path_option.empty()) {
@@ -136,6 +139,7 @@ void add_options(CLI::App& subcommand, DoctorOptions& options) {
   options.examination.tcp_port = kPingPort;
   subcommand
       .add_option("--port", options.examination.tcp_port, "TCP port of the server; with --serve 0 takes any free one")
+      ->check(CLI::Range(0, kMostTcpPort))
       ->type_name("PORT")
       ->capture_default_str();
   subcommand.add_flag("--no-probe", options.no_probe, "Do not look for a server: send nothing");

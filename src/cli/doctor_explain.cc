@@ -94,8 +94,10 @@ void add_doctor_explain(CLI::App& doctor, Request& request) {
   subcommand->add_option("WORDS", options->words, "What was seen, as in the examples")->required();
   subcommand->add_flag("--json", options->json, "Print JSON");
   subcommand->footer(kFooter);
-  subcommand->callback(
-      [&request, options] { request.action = [options] { return explain(options->words, options->json); }; });
+  subcommand->callback([&request, &doctor, options] {
+    options->json = options->json || doctor.count("--json") > 0;  // on either side of the word
+    request.action = [options] { return explain(options->words, options->json); };
+  });
 }
 
 }  // namespace verbena::cli

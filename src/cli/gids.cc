@@ -15,6 +15,7 @@
 #include "cli/gid_remark.h"
 #include "cli/interface.h"
 #include "cli/json_text.h"
+#include "cli/link_local_scope.h"
 #include "cli/subcommands.h"
 #include "cli/text_table.h"
 #include "cli/udp_port_holder.h"
@@ -178,24 +179,44 @@ int list_gids(const GidsOptions& options) {
   return code_of(unusable);
 }
 
-Result<SourceChoice> choose(const std::string& device, const Gid& destination) {
+struct Wanted {
+  Gid destination;
+  std::uint32_t netdev = 0;  // of a link-local address with its interface, as in fe80::1%eth0; 0: by route
+};
+
+Result<Wanted> parse_wanted(const std::string& text) {
+  const std::size_t percent = text.find('%');
+  const auto destination = parse_gid(text.substr(0, percent));
+  if (!destination) {
+    return failure(ErrorCode::kInvalidArgument, fmt::format("{} is neither an IP address nor a GID", text));
+  }
+  if (percent == std::string::npos) return Wanted{*destination, 0};
+  if (!destination->is_link_local()) {
+    return failure(ErrorCode::kInvalidArgument, fmt::format("{}: only a link-local address has an interface", text));
+  }
+  if (const Status status = check_scope(text, link_names()); !status) return tl::make_unexpected(status.error());
+  return Wanted{*destination, scope_index(text.substr(percent + 1))};
+}
+
+Result<SourceChoice> choose(const std::string& device, const Wanted& wanted) {
   const auto context = open_device(device);
   if (!context) return tl::make_unexpected(context.error());
   const auto table = read_gid_table(context->get());
   if (!table) return tl::make_unexpected(table.error());
-  return choose_source(*table, {.destination = destination, .source = {}}, look_up_route);
+  return choose_source(*table, {.destination = wanted.destination, .netdev = wanted.netdev, .source = {}},
+                       look_up_route);
 }
 
 // Exit code 1 where no device reaches the destination.
 int explain_choice(const GidsOptions& options) {
-  const auto destination = parse_gid(options.to);
-  if (!destination) return fail_usage(kName, fmt::format("{} is neither an IP address nor a GID", options.to));
+  const auto wanted = parse_wanted(options.to);
+  if (!wanted) return fail_usage(kName, wanted.error().message);
   const auto names = device_names(options);
   if (!names) return fail(kName, names.error());
   auto choices = nlohmann::json::array();
   bool reached = false;
   for (const std::string& name : *names) {
-    const auto choice = choose(name, *destination);
+    const auto choice = choose(name, *wanted);
     reached = reached || choice.has_value();
     if (!options.json) {
       fmt::print("{}: {}\n", name, choice ? choice->explanation : choice.error().message);
@@ -209,7 +230,7 @@ int explain_choice(const GidsOptions& options) {
     }
   }
   if (options.json) {
-    fmt::print("{}\n", json_text({{"destination", to_string(*destination)}, {"choices", std::move(choices)}}));
+    fmt::print("{}\n", json_text({{"destination", to_string(wanted->destination)}, {"choices", std::move(choices)}}));
   }
   return reached ? kExitOk : kExitFailed;
 }

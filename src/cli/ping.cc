@@ -176,6 +176,8 @@ int ping(const PingOptions& options) {
 int act(const PingOptions& options) {
   if (options.listen && !options.host.empty()) return fail_usage(kName, "give either --listen or a host, not both");
   if (!options.listen && options.host.empty()) return fail_usage(kName, "give a host to ping, or --listen to be one");
+  if (options.port == 0 && !options.listen)
+    return fail_usage(kName, "--port 0 is for --listen; give the server's port");
   if (options.once && !options.listen) return fail_usage(kName, "--once needs --listen");
   catch_stop_signals();
   if (const int code = apply_checked(kName, options.settings); code != kExitOk) return code;
@@ -190,6 +192,7 @@ void add_options(CLI::App& subcommand, PingOptions& options) {
   subcommand.add_flag("--once", options.once, "With --listen: end when the last client has left");
   subcommand.add_option("--device", options.device, "The device to use; without it, by route")->type_name("NAME");
   subcommand.add_option("--port", options.port, "TCP port of the server; with --listen 0 takes any free one")
+      ->check(CLI::Range(0, kMostTcpPort))
       ->type_name("PORT")
       ->capture_default_str();
   subcommand.add_option("-c,--count", options.count, "Datagrams to send; 0: until Ctrl-C")

@@ -9,6 +9,7 @@
 namespace verbena::cli {
 
 inline constexpr std::uint16_t kPingPort = 18519;
+inline constexpr int kMostTcpPort = 65535;
 inline constexpr std::size_t kMaxPingWindow = 1024;  // datagrams of a client under way at once
 
 struct PingListenOptions {

@@ -453,6 +453,21 @@ TEST(Doctor, AStaticRateIsComparedWithTheSlowerEnd) {
   EXPECT_EQ(find(check_static_rate(world.host, world.path), "static_rate").severity, Severity::kFailure);
 }
 
+TEST(Doctor, TheEcnBitsOfATrafficClassAreLookedAt) {
+  World world;
+  EXPECT_TRUE(check_traffic_class(world.path).empty());
+  world.path.traffic_class = 46 << 2;
+  EXPECT_EQ(find(check_traffic_class(world.path), "traffic_class").severity, Severity::kGood);
+  world.path.traffic_class = (46 << 2) | 2;
+  EXPECT_EQ(find(check_traffic_class(world.path), "traffic_class").severity, Severity::kGood) << "ECN-capable";
+  world.path.traffic_class = (46 << 2) | 3;
+  EXPECT_EQ(find(check_traffic_class(world.path), "traffic_class").severity, Severity::kWarning);
+  world.path.traffic_class = 46;
+  const Finding unshifted = find(check_traffic_class(world.path), "traffic_class");
+  EXPECT_EQ(unshifted.severity, Severity::kNote);
+  EXPECT_THAT(unshifted.remedy, testing::HasSubstr("184"));
+}
+
 // Kubernetes and tenants ---------------------------------------------------------------------------------------------
 
 TEST(DoctorCases,

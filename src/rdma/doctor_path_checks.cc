@@ -366,6 +366,28 @@ std::vector<Finding> check_static_rate(const HostFacts& host, const PathFacts& p
   return {good("static_rate", path.peer, seen)};
 }
 
+// DSCP is the upper six bits, ECN the lower two.
+std::vector<Finding> check_traffic_class(const PathFacts& path) {
+  const unsigned ecn = path.traffic_class & 3U;
+  const unsigned dscp = path.traffic_class >> 2U;
+  if (path.traffic_class == 0) return {};
+  const std::string seen = fmt::format("traffic class {}: DSCP {}, ECN {}", path.traffic_class, dscp, ecn);
+  const std::string shifted = fmt::format("traffic class is DSCP * 4: for DSCP {} it is {}", path.traffic_class,
+                                          unsigned{path.traffic_class} << 2U);
+  if (ecn == 3) {
+    return {
+        finding(Severity::kWarning, "traffic_class", path.peer, seen,
+                {"each datagram says that it met congestion (ECN 3): receivers answer with congestion notifications "
+                 "that mean nothing",
+                 path.traffic_class < 64 ? shifted : "clear the two lowest bits, or leave 2 there (ECN-capable)"})};
+  }
+  if (ecn != 0 && path.traffic_class < 64) {
+    return {finding(Severity::kNote, "traffic_class", path.peer, seen,
+                    {"a DSCP that was not shifted looks like this", shifted})};
+  }
+  return {good("traffic_class", path.peer, seen)};
+}
+
 std::vector<Finding> check_ah_limit(const HostFacts& host, const PathFacts& path) {
   const DeviceFacts* device = find_device(host, path.device);
   if (device == nullptr || !path.peers || device->max_ah == 0) return {};
@@ -390,6 +412,7 @@ std::vector<Finding> check_path(const HostFacts& host, const PathFacts& path) {
   add(check_hop_limit(path));
   add(check_path_mtu(host, path));
   add(check_qkey(path));
+  add(check_traffic_class(path));
   add(check_static_rate(host, path));
   add(check_ah_limit(host, path));
   return findings;

@@ -30,6 +30,7 @@ std::vector<Finding> check_path_mtu(const HostFacts& host, const PathFacts& path
 // The range of the Q_Key, and what its highest bit means: `qkey`.
 std::vector<Finding> check_qkey(const PathFacts& path);
 // The static rate against the speed of both ports: `static_rate`.
+std::vector<Finding> check_traffic_class(const PathFacts& path);
 std::vector<Finding> check_static_rate(const HostFacts& host, const PathFacts& path);
 // As many peers against the device's address handles: `max_ah`.
 std::vector<Finding> check_ah_limit(const HostFacts& host, const PathFacts& path);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kMega = 1'000'000;
 constexpr std::uint64_t kGiga = 1'000 * kMega;
-constexpr std::uint64_t kWasteBelow = 4;  // a rate under one part in so many of the port's speed
+constexpr std::uint64_t kWasteAt = 4;  // a rate of one part in so many of the port's speed, or less
 
 struct RateRow {
   ibv_rate rate;
@@ -129,7 +129,7 @@ RateAdvice advise_rate(ibv_rate rate, PortSpeed speed) {
                                     "slower peer, that peer will lose datagrams. Use at most the slower port's "
                                     "speed, or 0"};
   }
-  if (*asked * kWasteBelow < speed.bits_per_second) {
+  if (*asked * kWasteAt <= speed.bits_per_second) {
     return {Severity::kNote, fmt::format("{}: {}% of the port stays unused by this destination; use a higher rate, or "
                                          "0, unless the peer's port is that slow",
                                          compared, 100 - *asked * 100 / speed.bits_per_second)};

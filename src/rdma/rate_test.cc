@@ -52,13 +52,14 @@ TEST(Rate, APortsSpeedIsLanesTimesLaneSpeed) {
 TEST(Rate, AboveThePortIsAWarningFarBelowANote) {
   EXPECT_EQ(advise_rate(IBV_RATE_MAX, gigabits(100)).severity, Severity::kGood);
   EXPECT_EQ(advise_rate(IBV_RATE_100_GBPS, gigabits(100)).severity, Severity::kGood);
-  EXPECT_EQ(advise_rate(IBV_RATE_25_GBPS, gigabits(100)).severity, Severity::kGood);
+  EXPECT_EQ(advise_rate(IBV_RATE_40_GBPS, gigabits(100)).severity, Severity::kGood);
   const RateAdvice above = advise_rate(IBV_RATE_200_GBPS, gigabits(100));
   EXPECT_EQ(above.severity, Severity::kWarning);
   EXPECT_THAT(above.text, HasSubstr("200 Gbit/s on a port of 100 Gbit/s"));
   const RateAdvice below = advise_rate(IBV_RATE_10_GBPS, gigabits(100));
   EXPECT_EQ(below.severity, Severity::kNote);
   EXPECT_THAT(below.text, HasSubstr("90%"));
+  EXPECT_EQ(advise_rate(IBV_RATE_25_GBPS, gigabits(100)).severity, Severity::kNote) << "a quarter is far below";
   EXPECT_EQ(advise_rate(IBV_RATE_10_GBPS, PortSpeed{}).severity, Severity::kGood);
   EXPECT_EQ(advise_rate(static_cast<ibv_rate>(1), gigabits(100)).severity, Severity::kFailure);
 }

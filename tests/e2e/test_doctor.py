@@ -167,6 +167,7 @@ def test_errors_are_explained_with_the_attribute_that_is_wrong(host, user):
     assert any("gid_index" in line and "link-local" in line for line in lines), output
     assert any("is_global" in line for line in lines), output
     report = json.loads(host.verbena("doctor", "explain", "wc", "12", "vendor", "0x81", "--json", user=user))
+    assert report == json.loads(host.verbena("doctor", "--json", "explain", "wc", "12", "vendor", "0x81", user=user))
     assert "IBV_WC_RETRY_EXC_ERR" in report["what"] and "ConnectX" in report["meaning"] and report["causes"], report
 
 
