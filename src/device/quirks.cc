@@ -9,7 +9,8 @@ namespace verbena::device {
 engine::ReceiveQuirks Quirks::of_receiving() const noexcept {
   return {.grh_checksum_zero = has(Quirk::kGrhChecksumZero),
           .grh_dirty = has(Quirk::kGrhDirty),
-          .wc_sl_unfilled = has(Quirk::kWcSlUnfilled)};
+          .wc_sl_unfilled = has(Quirk::kWcSlUnfilled),
+          .rnr_nak_lost = has(Quirk::kRnrNakLost)};
 }
 
 Result<Quirks> parse_quirks(std::string_view text) {

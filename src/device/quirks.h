@@ -18,6 +18,7 @@ enum class Quirk : std::uint8_t {
   kGrhDirty,
   kWcSlUnfilled,
   kHopLimitOverride,
+  kRnrNakLost,
   kCount,
 };
 inline constexpr std::size_t kQuirks = static_cast<std::size_t>(Quirk::kCount);
@@ -33,6 +34,10 @@ inline constexpr std::array<QuirkRow, kQuirks> kQuirkRows{{
     {"grh_dirty", "the first 20 bytes of the 40 in front of a datagram over IPv4 stay as they were"},
     {"wc_sl_unfilled", "`wc.sl` of a received datagram is 0 and does not tell IPv4 from IPv6"},
     {"hop_limit_override", "every address handle has the hop limit 64, whatever it was made with"},
+    {"rnr_nak_lost",
+     "a connection's message that finds no receive is answered with nothing: the sender's timeout and retry_cnt "
+     "decide, "
+     "not rnr_retry"},
 }};
 
 class Quirks {

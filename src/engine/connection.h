@@ -30,6 +30,7 @@ struct Connection {
   std::uint8_t max_rd_atomic = 0;
   std::uint8_t max_dest_rd_atomic = 0;
   std::uint8_t min_rnr_timer = 0;
+  bool rnr_nak_lost = false;  // a quirk: where no receive waits the responder is silent
 
   static constexpr std::uint8_t kForever = 7;
 };

@@ -106,6 +106,7 @@ QueuePair::QueuePair(const QpConfig& config)
   if (!transport) return;
   connection_.transport = *transport;
   connection_.reliable = type_ != QpType::kUc;
+  connection_.rnr_nak_lost = config.quirks.rnr_nak_lost;
   if (type_ != QpType::kXrcReceive) {
     requester_ = std::make_unique<Requester>(send_queue_, *domain_, *memory_, connection_, qpn_, config.observer,
                                              config.windows);

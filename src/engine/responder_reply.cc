@@ -89,8 +89,10 @@ void Responder::not_ready(const wire::Packet& packet, Outcome& outcome) noexcept
     expected_ = packet.bth.psn + 1;
     return;
   }
-  observe(TransportEvent::kRnrNakSent);
   silent_ = true;
+  if (connection_.rnr_nak_lost) [[unlikely]]
+    return;
+  observe(TransportEvent::kRnrNakSent);
   acknowledge(packet.bth.psn, wire::Syndrome::rnr_nak(connection_.min_rnr_timer));
 }
 

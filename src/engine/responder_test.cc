@@ -105,6 +105,20 @@ TEST(Responder, WithoutReceiveItAsksForTime) {
   EXPECT_TRUE(bench.received());
 }
 
+TEST(Responder, WhereRnrNaksAreLostItIsSilentAndTakesWhatComesAgain) {
+  ConnectionBench bench(QpType::kRc, 128, 64, nullptr, nullptr, {.rnr_nak_lost = true});
+  bench.bring_up();
+  const auto content = pattern(8);
+  EXPECT_EQ(bench.receive(send(bench, Opcode::kRcSendOnly, psn(0), content)), Drop::kNoReceiveRequest);
+  EXPECT_EQ(bench.receive(send(bench, Opcode::kRcSendOnly, psn(1), content)), Drop::kOutOfSequence);
+  EXPECT_TRUE(bench.responses().empty());
+  EXPECT_EQ(bench.events().count(TransportEvent::kRnrNakSent), 0);
+  bench.post_receive(1, 64);
+  EXPECT_EQ(bench.receive(send(bench, Opcode::kRcSendOnly, psn(0), content)), Drop::kNone);
+  expect_answer(bench, kAck, psn(0));
+  EXPECT_TRUE(bench.received());
+}
+
 TEST(Responder, AWriteWithImmediateWithoutReceiveIsNotCarriedOutYet) {
   ConnectionBench bench;
   bench.bring_up();

@@ -3,7 +3,7 @@ the specification names, at both ends."""
 
 import pytest
 
-from harness.connection import (FLUSHED, LOCAL_PROTECTION, REMOTE_ACCESS, REMOTE_INVALID_REQUEST, RNR_RETRY_EXCEEDED,
+from harness.connection import (FLUSHED, LOCAL_PROTECTION, REMOTE_ACCESS, REMOTE_INVALID_REQUEST, RETRY_EXCEEDED, RNR_RETRY_EXCEEDED,
                                 STATE_ERROR, STATE_RTS, SUCCESS, connect, pair, statuses)
 
 HALF = 1 << 19
@@ -109,6 +109,16 @@ def test_without_a_receive_the_retries_end(places):
     one.post("send", 2, 0, 100, flags=())
     assert [(done[0], done[1]) for done in one.poll(2)] == [(1, RNR_RETRY_EXCEEDED), (2, FLUSHED)]
     assert one.state() == STATE_ERROR and other.state() == STATE_RTS
+
+
+@pytest.mark.parametrize("retry,status", [(1, RETRY_EXCEEDED), (7, SUCCESS)])
+def test_where_rnr_naks_are_lost_the_timeout_decides(hosts, retry, status):
+    one, other = pair(hosts[0], hosts[0], env={"VERBENA_QUIRKS": "rnr_nak_lost"}, rnr=0, timeout=14, retry=retry)
+    one.post("send", 1, 0, 100)
+    if status == SUCCESS:
+        assert one.poll(1, 0.1) == []
+        other.receive(1, 0, 100)
+    assert statuses(one.poll()) == [status]
 
 
 # What is refused: the request, the status at the requester, and the state of the responder.

@@ -48,7 +48,7 @@ class ConnectionBench {
   QpAttributes attributes;
 
   explicit ConnectionBench(QpType type = QpType::kRc, std::uint32_t window = 128, std::uint32_t depth = 64,
-                           ReceiveSource* shared = nullptr, WindowBinder* windows = nullptr)
+                           ReceiveSource* shared = nullptr, WindowBinder* windows = nullptr, ReceiveQuirks quirks = {})
       : host_(1, kMtu), peer_(2, kMtu) {
     granted_ = host_.region_of(host_.bytes().data() + kGrantedAt, kGrantedSize, kAll);
     static_cast<void>(host_.memory().insert(granted_));
@@ -57,6 +57,7 @@ class ConnectionBench {
     config.observer = &events_;
     config.shared_receives = shared;
     config.windows = windows;
+    config.quirks = quirks;
     qp_ = std::make_unique<QueuePair>(config);
     qp_->set_window(window);
     attributes.port = 1;
