@@ -88,7 +88,9 @@ struct AhDirectoryOptions {
 //                address handle that a lease or work in flight kept beyond its end is destroyed with the last of them
 //                where it keeps the ProtectionDomain; made from an ibv_pd, it stays on the device, since the ibv_pd may
 //                be gone by then.
-// Errors:        typed, in words, each with the attribute that is wrong and what to do.
+// Errors:        typed, in words, each with the attribute that is wrong and what to do. An empty one (by default, or
+//                moved from) has nothing and gives kInvalidArgument. Callbacks must not throw: what they throw ends the
+//                process.
 class VERBENA_API AhDirectory {
  public:
   static Result<AhDirectory> create(const ProtectionDomain& domain, std::uint8_t port, AhDirectoryOptions options = {});

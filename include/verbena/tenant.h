@@ -40,7 +40,7 @@ struct TenantUsage {
   std::size_t memory = 0;   // bytes
 };
 
-struct TenantRelease {
+struct VERBENA_API TenantRelease {
   std::uint64_t directories = 0;      // closed
   std::uint64_t address_handles = 0;  // destroyed by this close
   bool domain = false;                // the protection domain is deallocated

@@ -478,6 +478,21 @@ TEST_F(Acquire, InfiniBandPortThatDemandsAGrhGetsOne) {
   EXPECT_EQ(directory.effective(*handle)->attributes.is_global, 1);
 }
 
+TEST_F(Acquire, AnEmptyDirectorySaysSoAndHasNothing) {
+  AhDirectory directory;
+  EXPECT_EQ(directory.acquire(to(2), soon()).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(directory.make_sender().error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(directory.acquire_async(to(2)).wait(soon()).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(directory.find(to(2)).empty());
+  EXPECT_FALSE(directory.effective(AhHandle()));
+  EXPECT_FALSE(directory.subscribe([](const AhEvent&) {}));
+  EXPECT_EQ(directory.stats().created, 0U);
+  EXPECT_TRUE(directory.rows().empty());
+  EXPECT_EQ(directory.name(), "");
+  directory.on_async_event({});
+  EXPECT_TRUE(directory.close(soon()).empty());
+}
+
 TEST_F(Acquire, OptionsOutOfRangeAreRefused) {
   AhDirectoryOptions none = options();
   none.creators = 0;

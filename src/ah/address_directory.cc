@@ -8,6 +8,14 @@
 
 namespace verbena {
 
+namespace {
+
+tl::unexpected<Error> is_empty() {
+  return failure(ErrorCode::kInvalidArgument, "the directory is empty: moved from, or not made by create()");
+}
+
+}  // namespace
+
 Result<AhDirectory> AhDirectory::create(const ProtectionDomain& domain, std::uint8_t port, AhDirectoryOptions options) {
   Result<std::shared_ptr<ah::Core>> core = ah::Core::create(domain.get(), domain.keeper(), port, std::move(options));
   if (!core) return tl::make_unexpected(core.error());
@@ -33,31 +41,37 @@ AhDirectory::~AhDirectory() {
 }
 
 Result<AhHandle> AhDirectory::acquire(const Destination& destination, Deadline deadline, CallSite place) {
+  if (!core_) return is_empty();
   return core_->acquire(destination, deadline, place);
 }
 
 AhTicket AhDirectory::acquire_async(const Destination& destination, CallSite place) {
+  if (!core_) return AhTicket();
   return core_->acquire_async(destination, place);
 }
 
 std::size_t AhDirectory::prewarm(std::span<const Destination> destinations) {
+  if (!core_) return 0;
   return core_->prewarm(destinations);
 }
 
 AhHandle AhDirectory::find(const Destination& destination, CallSite place) {
+  if (!core_) return AhHandle();
   return core_->find(destination, place);
 }
 
 Result<AhSender> AhDirectory::make_sender(CallSite place) {
+  if (!core_) return is_empty();
   return core_->make_sender(place);
 }
 
 Result<Destination> AhDirectory::reply_to(const ibv_wc& completion, std::span<const std::byte, 40> grh) const {
+  if (!core_) return is_empty();
   return core_->reply_to(completion, grh);
 }
 
 Destination AhDirectory::paced(Destination destination, PortSpeed far) const {
-  if (destination.static_rate == IBV_RATE_MAX) {
+  if (core_ && destination.static_rate == IBV_RATE_MAX) {
     destination.static_rate = static_cast<std::uint8_t>(rate_for_path(core_->port_speed(), far));
   }
   return destination;
@@ -75,42 +89,49 @@ Result<EffectiveAddress> AhDirectory::effective(const AhHandle& handle) const {
 }
 
 AhStats AhDirectory::stats() const {
+  if (!core_) return AhStats();
   return core_->stats();
 }
 
 std::vector<AhRow> AhDirectory::rows() const {
+  if (!core_) return std::vector<AhRow>();
   return core_->rows();
 }
 
 std::vector<AhHolding> AhDirectory::leaks(std::chrono::nanoseconds held_longer_than) const {
+  if (!core_) return std::vector<AhHolding>();
   return core_->leaks(held_longer_than);
 }
 
 const std::string& AhDirectory::name() const {
-  return core_->name();
+  static const std::string none;
+  return core_ ? core_->name() : none;
 }
 
 std::uint8_t AhDirectory::port() const {
+  if (!core_) return std::uint8_t{0};
   return core_->facts().port;
 }
 
 void AhDirectory::on_async_event(const ibv_async_event& event) {
-  core_->on_async_event(event);
+  if (core_) core_->on_async_event(event);
 }
 
 void AhDirectory::on_network_change(const NetworkChange& change) {
-  core_->on_network_change(change);
+  if (core_) core_->on_network_change(change);
 }
 
 Result<AhDirectory::Subscription> AhDirectory::subscribe(AhSubscriber subscriber) {
+  if (!core_) return is_empty();
   return core_->subscribe(std::move(subscriber));
 }
 
 void AhDirectory::unsubscribe(Subscription subscription) {
-  core_->unsubscribe(subscription);
+  if (core_) core_->unsubscribe(subscription);
 }
 
 AhLeftover AhDirectory::close(Deadline deadline) {
+  if (!core_) return AhLeftover();
   return core_->close(deadline);
 }
 

@@ -46,8 +46,10 @@ std::optional<Question> ask(Slot slot) {
   question.peer = peer_of(question.socket);
   const auto message = host::encode(
       host::Hello{.kind = host::HelloKind::kReadCounters, .slot = {}, .pid = static_cast<std::uint32_t>(::getpid())});
-  if (::send(question.socket.get(), message.data(), message.size(), MSG_NOSIGNAL) < 0) return std::nullopt;
-  return question;
+  if (::send(question.socket.get(), message.data(), message.size(), MSG_NOSIGNAL) >= 0) return question;
+  // Closed already, which the answer shows as well: a process may turn strangers away before they have asked.
+  const bool is_closed = errno == EPIPE || errno == ECONNRESET;
+  return is_closed ? std::optional(std::move(question)) : std::nullopt;
 }
 
 // Requires: the socket is readable.
@@ -122,8 +124,7 @@ CounterSurvey survey_counters(std::span<const Slot> slots, Duration patience) {
   for (const Slot slot : slots) {
     if (auto question = ask(slot)) {
       questions.push_back(std::move(*question));
-    } else if (const int number = errno;
-               number != ECONNREFUSED && number != ENOENT && number != ECONNRESET && number != EPIPE) {
+    } else if (const int number = errno; number != ECONNREFUSED && number != ENOENT) {
       survey.silent.push_back({slot, 0, fmt::format("cannot ask it: {}", std::strerror(number))});
       note_shortage(survey, number);
     }

@@ -62,6 +62,8 @@ class FakeProcess {
     });
   }
   void wait() { thread_.join(); }
+  // The caller owns it.
+  int accept() const { return ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC); }
 
  private:
   bool try_listen(Slot slot) {
@@ -203,6 +205,20 @@ TEST(CounterSource, AProcessThatDoesNotAnswerDoesNotHoldItUp) {
 TEST(CounterSource, SaysThatAProcessClosedTheConnection) {
   const std::string reason = silence_of([](int connection) { ::shutdown(connection, SHUT_RDWR); });
   EXPECT_NE(reason.find("without an answer"), std::string::npos) << reason;
+}
+
+// As a process does to a stranger: often before the question has left.
+TEST(CounterSource, SaysSoHoweverEarlyItClosed) {
+  constexpr int kRounds = 200;
+  FakeProcess process;
+  std::thread turning_away([&] {
+    for (int round = 0; round < kRounds; ++round) ::close(process.accept());
+  });
+  for (int round = 0; round < kRounds; ++round) {
+    const CounterSurvey survey = ask_one(process);
+    EXPECT_EQ(survey.silent.size(), 1U) << "in round " << round;
+  }
+  turning_away.join();
 }
 
 TEST(CounterSource, SurvivesEveryWrongAnswer) {
