@@ -89,10 +89,10 @@ def test_the_port_follows_the_link_and_traffic_comes_back(hosts, user):
     assert watcher.table()[1] == "active"
     left.ip("link", "set", "veth0", "down")
     eventually(lambda: watcher.table()[1] != "active", 10, "the port is down")
-    assert any("port error" in line for line in watcher.events()), watcher.events()
+    eventually(lambda: any("port error" in line for line in watcher.events()), 10, "the event port error is told")
     left.ip("link", "set", "veth0", "up")
     eventually(lambda: watcher.table()[1] == "active", 10, "the port is up again")
-    assert any("port active" in line for line in watcher.events()), watcher.events()
+    eventually(lambda: any("port active" in line for line in watcher.events()), 10, "the event port active is told")
     still_flows(members)
     finish(members)
 
