@@ -46,7 +46,7 @@ Result<AhHandle> AhDirectory::acquire(const Destination& destination, Deadline d
 }
 
 AhTicket AhDirectory::acquire_async(const Destination& destination, CallSite place) {
-  if (!core_) return AhTicket();
+  if (!core_) return {};
   return core_->acquire_async(destination, place);
 }
 
@@ -56,7 +56,7 @@ std::size_t AhDirectory::prewarm(std::span<const Destination> destinations) {
 }
 
 AhHandle AhDirectory::find(const Destination& destination, CallSite place) {
-  if (!core_) return AhHandle();
+  if (!core_) return {};
   return core_->find(destination, place);
 }
 
@@ -89,17 +89,17 @@ Result<EffectiveAddress> AhDirectory::effective(const AhHandle& handle) const {
 }
 
 AhStats AhDirectory::stats() const {
-  if (!core_) return AhStats();
+  if (!core_) return {};
   return core_->stats();
 }
 
 std::vector<AhRow> AhDirectory::rows() const {
-  if (!core_) return std::vector<AhRow>();
+  if (!core_) return {};
   return core_->rows();
 }
 
 std::vector<AhHolding> AhDirectory::leaks(std::chrono::nanoseconds held_longer_than) const {
-  if (!core_) return std::vector<AhHolding>();
+  if (!core_) return {};
   return core_->leaks(held_longer_than);
 }
 
@@ -109,7 +109,7 @@ const std::string& AhDirectory::name() const {
 }
 
 std::uint8_t AhDirectory::port() const {
-  if (!core_) return std::uint8_t{0};
+  if (!core_) return 0;
   return core_->facts().port;
 }
 
@@ -131,7 +131,7 @@ void AhDirectory::unsubscribe(Subscription subscription) {
 }
 
 AhLeftover AhDirectory::close(Deadline deadline) {
-  if (!core_) return AhLeftover();
+  if (!core_) return {};
   return core_->close(deadline);
 }
 

@@ -462,6 +462,8 @@ TEST(Doctor, TheEcnBitsOfATrafficClassAreLookedAt) {
   EXPECT_EQ(find(check_traffic_class(world.path), "traffic_class").severity, Severity::kGood) << "ECN-capable";
   world.path.traffic_class = (46 << 2) | 3;
   EXPECT_EQ(find(check_traffic_class(world.path), "traffic_class").severity, Severity::kWarning);
+  world.path.traffic_class = 2;
+  EXPECT_EQ(find(check_traffic_class(world.path), "traffic_class").severity, Severity::kGood) << "ECN-capable, DSCP 0";
   world.path.traffic_class = 46;
   const Finding unshifted = find(check_traffic_class(world.path), "traffic_class");
   EXPECT_EQ(unshifted.severity, Severity::kNote);
