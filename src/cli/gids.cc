@@ -187,7 +187,7 @@ Result<Destination> parse_wanted(const std::string& text) {
     return failure(ErrorCode::kInvalidArgument,
                    fmt::format("{}: give an address alone; nothing else counts for the choice of a GID", text));
   }
-  const auto destination = parse_destination(text);
+  auto destination = parse_destination(text);
   if (destination && destination->netdev != 0 && !destination->gid.is_link_local()) {
     return failure(ErrorCode::kInvalidArgument, fmt::format("{}: only a link-local address has an interface", text));
   }
