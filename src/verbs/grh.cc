@@ -10,6 +10,7 @@ namespace {
 constexpr std::size_t kIpv4Start = 20;
 constexpr std::size_t kIpv4Size = 20;
 constexpr std::uint8_t kUdp = 17;
+constexpr std::uint8_t kInfiniband = 0x1b;  // of a GRH
 
 std::uint8_t version_at(const std::byte* at) noexcept {
   return static_cast<std::uint8_t>(load_be8(at) >> 4);
@@ -43,7 +44,8 @@ GrhError read_ipv4(const std::byte* header, GrhAddress& address) noexcept {
 GrhError read_ipv6(const std::byte* header, GrhAddress& address) noexcept {
   address.local = gid_at(header + 24);
   if (address.local.bytes[0] == 0xff) return GrhError::kMulticast;
-  if (load_be8(header + 6) != kUdp) return GrhError::kUnknownProtocol;
+  const std::uint8_t next = load_be8(header + 6);
+  if (next != kUdp && next != kInfiniband) return GrhError::kUnknownProtocol;
   address.remote = gid_at(header + 8);
   address.hop_limit = load_be8(header + 7);
   address.traffic_class = static_cast<std::uint8_t>(load_be32(header) >> 20);
