@@ -14,7 +14,7 @@ struct LinkRoute {
   std::uint16_t source_lid = 0;
   std::uint16_t destination_lid = 0;  // never 0 on an InfiniBand link
   std::uint8_t service_level = 0;     // 4 bits
-  bool has_grh = false;               // else the GIDs, traffic class, hop limit and flow label of the packet say nothing
+  bool has_grh = false;  // else the GIDs, traffic class, hop limit and flow label of the packet say nothing
 
   friend constexpr bool operator==(const LinkRoute&, const LinkRoute&) noexcept = default;
 };

@@ -14,8 +14,8 @@
 namespace verbena::device {
 namespace {
 
-// EUI-64 of a MAC address, the universal bit flipped, with `middle` in its middle. Interfaces without a MAC address (lo)
-// are told apart by their index.
+// EUI-64 of a MAC address, the universal bit flipped, with `middle` in its middle. Interfaces without a MAC address
+// (lo) are told apart by their index.
 std::uint64_t guid_of(const Interface& interface, std::uint16_t middle = 0xfffe) noexcept {
   const auto& mac = interface.mac;
   const auto high = static_cast<std::uint8_t>(middle >> 8);
@@ -37,8 +37,8 @@ bool is_there(const DeviceList& devices, const Device& wanted) {
 }
 
 void add(DeviceList& devices, const Interface& interface, const std::optional<InfinibandPort>& infiniband) {
-  auto device = std::make_unique<const Device>(fmt::format("{}{}", kDeviceNamePrefix, devices.size()), interface,
-                                               infiniband);
+  auto device =
+      std::make_unique<const Device>(fmt::format("{}{}", kDeviceNamePrefix, devices.size()), interface, infiniband);
   if (!is_there(devices, *device)) devices.push_back(std::move(device));
 }
 

@@ -25,8 +25,7 @@ class FileWatch {
   void abandon() noexcept { inotify_.reset(); }  // in the child of a fork
 
  private:
-  FileWatch(transport::Fd inotify, std::string name) noexcept
-      : inotify_(std::move(inotify)), name_(std::move(name)) {}
+  FileWatch(transport::Fd inotify, std::string name) noexcept : inotify_(std::move(inotify)), name_(std::move(name)) {}
 
   transport::Fd inotify_;
   const std::string name_;  // without its folder

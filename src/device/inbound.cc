@@ -43,8 +43,8 @@ DeviceCounters& Inbound::counters_of(const Arrival& arrival) noexcept {
 }
 
 Drop Inbound::check(Arrival& arrival, const Port* through) const noexcept {
-  const bool infiniband = through == nullptr ? carries_infiniband(arrival.datagram.envelope)
-                                             : through->snapshot().infiniband.has_value();
+  const bool infiniband =
+      through == nullptr ? carries_infiniband(arrival.datagram.envelope) : through->snapshot().infiniband.has_value();
   if (infiniband) return check_infiniband(arrival);
   const auto& [envelope, bytes, has_icrc] = arrival.datagram;
   const Drop drop = wire::decode_packet(bytes, has_icrc, arrival.packet);

@@ -19,8 +19,8 @@
 namespace verbena::device {
 
 // An address that no packet of RoCE can have: of 100::/64, which leads nowhere (RFC 6666).
-inline constexpr Envelope kInfinibandEnvelope{
-    .source = {}, .destination = {{0x01, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 'I', 'B'}}};
+inline constexpr Envelope kInfinibandEnvelope{.source = {},
+                                              .destination = {{0x01, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 'I', 'B'}}};
 
 inline bool carries_infiniband(const Envelope& envelope) noexcept {
   return envelope.destination == kInfinibandEnvelope.destination;

@@ -85,7 +85,8 @@ Status set_attribute(std::string_view source, std::string_view key, std::string_
   if (key == "sm_sl") {
     return put(source, key, value, parse_number(value, kMaxServiceLevel), port.sm_sl, "must be from 0 to 15");
   }
-  if (key == "guid") return put(source, key, value, parse_guid(value), port.guid, "is no GUID of 16 hexadecimal digits");
+  if (key == "guid")
+    return put(source, key, value, parse_guid(value), port.guid, "is no GUID of 16 hexadecimal digits");
   if (key == "subnet_prefix") {
     return put(source, key, value, parse_prefix(value), port.subnet_prefix,
                "is no subnet prefix: write fe80:: or 0xfe80000000000000");

@@ -34,8 +34,8 @@ std::optional<Gid> LidMap::address_of(std::uint16_t lid) const noexcept {
 }
 
 std::optional<Gid> LidMap::address_within(std::uint16_t first, std::uint16_t last) const noexcept {
-  const auto found = std::find_if(rows_.begin(), rows_.end(),
-                                  [&](const Row& row) { return row.first <= last && first <= row.last; });
+  const auto found =
+      std::find_if(rows_.begin(), rows_.end(), [&](const Row& row) { return row.first <= last && first <= row.last; });
   return found == rows_.end() ? std::nullopt : std::optional(found->address);
 }
 

@@ -38,8 +38,8 @@ struct Routes {
   std::vector<Gid> local;                      // of every interface of the network namespace
   std::vector<transport::UdpPort*> udp_ports;  // of the ports in use here
 
-  LidMap lids;                                 // of other hosts
-  std::vector<LidRoute> infiniband;            // our ports
+  LidMap lids;                       // of other hosts
+  std::vector<LidRoute> infiniband;  // our ports
 
   bool is_local(const Gid& gid) const noexcept {
     return std::find(local.begin(), local.end(), gid) != local.end() || gid.is_loopback();

@@ -170,11 +170,12 @@ Status Runtime::configure(Port& port, const SubnetFile& subnet) {
                          [&](const auto& address) { return address.gid == *elsewhere; });
     });
     if (!here) {
-      return failure(ErrorCode::kInvalidArgument,
-                     fmt::format("{}: LID {} is that of a port on {}, as VERBENA_LIDS or VERBENA_SUBNET says, which is no "
-                                 "address of this host: give the port another lid=, or correct the map",
-                                 port.device().name(), wanted->lid, to_string(*elsewhere)),
-                     EINVAL);
+      return failure(
+          ErrorCode::kInvalidArgument,
+          fmt::format("{}: LID {} is that of a port on {}, as VERBENA_LIDS or VERBENA_SUBNET says, which is no "
+                      "address of this host: give the port another lid=, or correct the map",
+                      port.device().name(), wanted->lid, to_string(*elsewhere)),
+          EINVAL);
     }
   }
   return port.configure(*wanted);
@@ -184,12 +185,12 @@ Status Runtime::configure(Port& port, const SubnetFile& subnet) {
 void Runtime::follow_subnet() {
   auto subnet = read_subnet_file(settings_.subnet_file, settings_.lids);
   if (!subnet) {
-    log(Severity::kError, fmt::format("{}; the subnet stays as it was", subnet.error().message));
+    log(Severity::kError, fmt::format("{} The subnet stays as it was.", subnet.error().message));
     return;
   }
   for (const auto& [port, receiver] : ports_) {
     if (auto done = configure(*port, *subnet); !done) {
-      log(Severity::kError, fmt::format("{}; {} stays as it was", done.error().message, port->device().name()));
+      log(Severity::kError, fmt::format("{} stays as it was: {}", port->device().name(), done.error().message));
     }
   }
   subnet_ = std::move(*subnet);

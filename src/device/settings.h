@@ -28,9 +28,10 @@ inline constexpr std::array kSettingRows{
         "sm_sl=0, guid, subnet_prefix=fe80::, pkeys=0xffff+0x8001."},
     SettingRow{"VERBENA_LIDS", "LID[-LID]@ADDRESS[,...]", "none",
                "Which LIDs of InfiniBand ports are on which other host. All others are on this host."},
-    SettingRow{"VERBENA_SUBNET", "FILE", "none",
-               "What a subnet manager would tell the InfiniBand ports, in lines: `lid 8@10.0.0.2`, `port verbena0 lid=4 "
-               "sm_lid=3`. The file is watched; what changes in it raises LID, SM, P_Key and GID change events."},
+    SettingRow{
+        "VERBENA_SUBNET", "FILE", "none",
+        "What a subnet manager would tell the InfiniBand ports, in lines: `lid 8@10.0.0.2`, `port verbena0 lid=4 "
+        "sm_lid=3`. The file is watched; what changes in it raises LID, SM, P_Key and GID change events."},
     SettingRow{
         "VERBENA_SHM", "on|off", "on",
         "Whether processes of one user on one host exchange packets through shared memory. Off sends them through "

@@ -69,7 +69,7 @@ Result<SubnetFile> read_subnet_file(const std::string& path, const LidMap& lids)
   std::ifstream file(path);
   const std::string text((std::istreambuf_iterator<char>(file)), {});
   if (!file.is_open() || file.bad()) {
-    return failure(ErrorCode::kNotFound, fmt::format("VERBENA_SUBNET: {} cannot be read", path), ENOENT);
+    return failure(ErrorCode::kNotFound, fmt::format("VERBENA_SUBNET: {} cannot be read.", path), ENOENT);
   }
   return parse_subnet_file(path, text, lids);
 }

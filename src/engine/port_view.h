@@ -24,8 +24,8 @@ struct PortView {
   std::uint32_t mtu = 1024;  // bytes of payload in a packet: 256, 512, 1024, 2048 or 4096
   std::span<const GidEntry> gids;
   // InfiniBand only.
-  std::uint16_t lid = 0;               // the first of 2^lmc
-  std::uint8_t lmc = 0;                // 0 to 7
+  std::uint16_t lid = 0;                   // the first of 2^lmc
+  std::uint8_t lmc = 0;                    // 0 to 7
   std::span<const std::uint16_t> pkeys{};  // 0: the entry is empty. None at all: the default P_Key alone
 
   std::size_t pkey_count() const noexcept { return pkeys.empty() ? kPkeyTableLength : pkeys.size(); }

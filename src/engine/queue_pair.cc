@@ -168,8 +168,8 @@ Status QueuePair::check_attributes(const QpAttributes& attributes, AttrMask mask
                   std::to_string(port.number));
   }
   if ((mask & kAttrPkeyIndex) != 0 && !port.pkey_at(attributes.pkey_index)) {
-    return refuse("P_Key index " + std::to_string(attributes.pkey_index) +
-                  " is empty, or outside the table of " + std::to_string(port.pkey_count()) + " entries");
+    return refuse("P_Key index " + std::to_string(attributes.pkey_index) + " is empty, or outside the table of " +
+                  std::to_string(port.pkey_count()) + " entries");
   }
   if ((mask & kAttrAlternatePath) != 0) return refuse("the device has no alternate path");
   if ((mask & kAttrAccessFlags) != 0 && (attributes.access & ~kKnownAccess) != 0) {

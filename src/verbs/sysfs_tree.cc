@@ -85,7 +85,8 @@ std::optional<SysfsNode> find_gid_attribute(const SysfsDevice& device, std::stri
   if (path.empty()) return directory({"ndevs", "types"});
   const std::string_view kind = take_component(path);
   if (kind == "types") {
-    return gid_slot(device, path, false, [&](const Gid&) { return std::string(device.infiniband ? "IB/RoCE v1" : "RoCE v2"); });
+    return gid_slot(device, path, false,
+                    [&](const Gid&) { return std::string(device.infiniband ? "IB/RoCE v1" : "RoCE v2"); });
   }
   if (kind == "ndevs" && device.infiniband) {  // of no interface, as an empty one
     if (path.empty()) return directory(index_names(device.gids.size()));

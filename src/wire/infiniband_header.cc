@@ -82,6 +82,7 @@ Drop decode_infiniband_header(std::span<const std::byte> packet, bool has_icrc, 
   link.source_lid = fields.u16();
   if (version != 0) return Drop::kBadTransportVersion;
   if (words * 4 != whole) return Drop::kTruncated;
+  if (link.destination_lid == 0) return Drop::kUnknownLid;
   view.size = kLrhSize;
   switch (service & 0x3) {
     case kNextIsBth:

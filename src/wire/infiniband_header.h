@@ -58,8 +58,8 @@ struct InfinibandHeaderView {
 };
 
 // Reads the headers of `packet`. kTruncated where it is shorter than they say, or has another length than PktLen and
-// PayLen; kBadTransportVersion for another link version; kUnknownOpcode where neither BTH nor GRH follows. `has_icrc`
-// false: the last four bytes that the lengths count are not there.
+// PayLen; kBadTransportVersion for another link version; kUnknownOpcode where neither BTH nor GRH follows; kUnknownLid
+// for LID 0. `has_icrc` false: the last four bytes that the lengths count are not there.
 Drop decode_infiniband_header(std::span<const std::byte> packet, bool has_icrc, InfinibandHeaderView& view) noexcept;
 
 // As it stands in front of a received datagram. `size` as above.

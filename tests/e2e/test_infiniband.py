@@ -1,8 +1,12 @@
 """InfiniBand ports: unmodified programs that address by LID, on one host and between two, and what such a port tells."""
 
+import json
 import re
 
 import pytest
+
+from harness import mesh
+from harness.process import eventually
 
 PORT = 18515
 
@@ -185,6 +189,121 @@ def test_changes_in_the_subnet_file_are_events(host, user, folder):
         subnet.write_text(f"port verbena0 {text}\n")
         program.wait_line(event, 10)
     subnet.write_text("port verbena0 lid=nonsense\n")
-    program.wait_line("verbena: ", 10)
-    assert "is no unicast LID" in program.output(), program.describe()
+    eventually(lambda: "is no unicast LID" in program.output(), 10, "the log says what is wrong")
     program.stop()
+
+
+class Datagrams:
+    """programs/infiniband.py in a process: calls its methods."""
+
+    def __init__(self, host, user, environment, *words):
+        self.process = host.start([*host.build.program("infiniband"), *map(str, words)], user=user, env=environment)
+        self.about = json.loads(self.process.wait_line("ready ", 20).split(" ", 1)[1])
+
+    def __getattr__(self, method):
+        def call(*arguments, **named):
+            since = len(self.process.lines)
+            self.process.say(json.dumps([method, *arguments, *([named] if named else [])]))
+            return json.loads(self.process.wait_line("answer ", 20, since).split(" ", 1)[1])
+        return call
+
+
+def carry(sender, receiver, name, text="hello"):
+    """A datagram by the sender's address handle; what the receiver has of it."""
+    receiver.post()
+    assert sender.send(name, receiver.about["qpn"], text) == 0
+    return receiver.receive()
+
+
+@pytest.fixture
+def pair(host, user, path):
+    return (Datagrams(host, user, {**path, **port(4)}), Datagrams(host, user, {**path, **port(8, lmc=2)}))
+
+
+def test_a_datagram_by_lid_alone_has_no_grh_and_leaves_its_forty_bytes_untouched(pair):
+    left, right = pair
+    assert left.make("right", 10, sl=7) == 0
+    got = carry(left, right, "right")
+    assert got == {"status": 0, "slid": 4, "sl": 7, "path_bits": 2, "grh": False, "front": "5a" * 40, "text": "hello",
+                   "src_qp": left.about["qpn"], "length": 45}
+    assert right.make("left", 4, path_bits=3) == 0
+    assert carry(right, left, "left")["slid"] == 11
+
+
+def test_a_datagram_with_a_grh_has_it_as_it_was_sent(pair):
+    left, right = pair
+    assert left.make("right", 8, right.about["gid"]) == 0
+    got = carry(left, right, "right")
+    assert got["grh"] and got["slid"] == 4 and got["path_bits"] == 0
+    # BTH, DETH, payload with pad, ICRC: 12 + 8 + 8 + 4 bytes behind it.
+    gids = left.about["gid"].replace(":", "") + right.about["gid"].replace(":", "")
+    assert got["front"] == "62812345" + "0020" + "1b" + "09" + gids
+
+
+@pytest.mark.parametrize("grh", [False, True], ids=["lid", "grh"])
+def test_an_answer_goes_by_what_the_completion_says(pair, grh):
+    left, right = pair
+    assert left.make("right", 9, right.about["gid"] if grh else None, sl=3) == 0
+    carry(left, right, "right")
+    right.answer("left")
+    got = carry(right, left, "left", "back")
+    assert (got["text"], got["slid"], got["sl"], got["grh"]) == ("back", 9, 3, grh)
+
+
+@pytest.mark.parametrize("lid,gid,drop", [(4, "right", "gid_not_of_lid"), (12, None, "unknown_lid")])
+def test_lid_and_gid_of_different_ports_make_a_handle_and_lose_the_datagram(host, user, pair, lid, gid, drop):
+    left, right = pair
+    receiver = left if gid else right
+    sender = right if gid else left
+    assert sender.make("astray", lid, right.about["gid"] if gid else None) == 0
+    receiver.post()
+    assert sender.send("astray", receiver.about["qpn"], "lost") == 0
+    assert receiver.receive(1) is None
+    assert mesh.drops(host, user=user)[drop] == 1
+
+
+@pytest.mark.parametrize("first,second,arrives", [("0x8001", "0x8001", True), ("0x8001", "0x0001", True),
+                                                 ("0x0001", "0x0001", False), ("0x8001", "0x8002", False)])
+def test_partitions_keep_apart(host, user, first, second, arrives):
+    left = Datagrams(host, user, port(4, pkeys=f"0xffff+{first}"), 1)
+    right = Datagrams(host, user, port(9, pkeys=f"0xffff+{second}"), 1)
+    left.make("right", 9)
+    right.post()
+    assert left.send("right", right.about["qpn"], "hello") == 0
+    assert (right.receive(5 if arrives else 1) is not None) == arrives
+    assert arrives or mesh.drops(host, user=user)["pkey_mismatch"] == 1
+
+
+def test_addresses_that_no_port_can_have_are_refused(pair):
+    left, right = pair
+    assert left.make("zero", 0) == 22
+    assert left.make("bits", 8, path_bits=1) == 22
+    assert left.make("sl", 8, sl=16) == 22
+
+
+def test_after_a_change_of_lid_old_addresses_lead_nowhere_and_new_ones_lead_there(host, user, folder):
+    subnet = folder / "subnet"
+    subnet.write_text("")
+    subnet.chmod(0o666)
+    left = Datagrams(host, user, port(4))
+    right = Datagrams(host, user, {**port(9), "VERBENA_SUBNET": str(subnet)})
+    left.make("right", 9)
+    right.make("left", 4)
+    assert carry(left, right, "right")["slid"] == 4
+    subnet.write_text("port verbena0 lid=11\n")
+    eventually(lambda: right.about_now()["lid"] == 11, 10, "the port has its new LID")
+    assert carry(right, left, "left")["slid"] == 11
+    right.post()
+    left.send("right", right.about["qpn"], "lost")
+    assert right.receive(1) is None
+    assert mesh.drops(host, user=user)["unknown_lid"] == 1
+    left.make("right", 11)
+    assert carry(left, right, "right")["text"] == "hello"
+
+
+def test_verbena_ping_and_its_directory_by_lid(host, user, path):
+    server = host.start([], tool=("ping", "--listen"), user=user, env={**path, **port(9)})
+    server.wait_line("", 10)
+    output = host.verbena("ping", host.v4, "-c", "20", user=user, env={**path, **port(4)})
+    assert "20 received" in output or "0% loss" in output, output
+    server.stop()
