@@ -1,5 +1,5 @@
 // An InfiniBand port through the C API: what it tells, multicast by MGID and MLID, and connections by LID.
-#include <string_view>
+#include <initializer_list>
 
 #include <endian.h>
 
@@ -98,7 +98,7 @@ TEST_F(InfinibandPort, AGroupIsReachedByMgidAndMlidTogether) {
 TEST_F(InfinibandPort, AGroupNeedsAMulticastLid) {
   const ibv_gid gid = group();
   auto qp = make_ready_qp();
-  for (const std::uint16_t lid : {0, 8, 0xbfff, 0xffff}) {
+  for (const std::uint16_t lid : std::initializer_list<std::uint16_t>{0, 8, 0xbfff, 0xffff}) {
     EXPECT_EQ(EINVAL, ibv_attach_mcast(qp.get(), &gid, lid)) << lid;
   }
 }
