@@ -12,8 +12,19 @@ namespace verbena::cli {
 
 void add_device_settings(CLI::App& subcommand, DeviceSettings& settings) {
   subcommand
-      .add_option("--devices", settings.devices, "Interfaces to make devices of, in this order (VERBENA_DEVICES)")
-      ->type_name("IFACE[,IFACE...]")
+      .add_option("--devices", settings.devices,
+                  "Interfaces to make devices of, in this order (VERBENA_DEVICES). "
+                  "IFACE/link_layer=infiniband/lid=4 is an InfiniBand port")
+      ->type_name("IFACE[/KEY=VALUE...][,...]")
+      ->group(kDeviceSettings);
+  subcommand
+      .add_option("--lids", settings.lids, "LIDs of InfiniBand ports on other hosts, as in 8@10.0.0.2 (VERBENA_LIDS)")
+      ->type_name("LID@ADDRESS[,...]")
+      ->group(kDeviceSettings);
+  subcommand
+      .add_option("--subnet", settings.subnet,
+                  "What a subnet manager would tell InfiniBand ports; watched for changes (VERBENA_SUBNET)")
+      ->type_name("FILE")
       ->group(kDeviceSettings);
   subcommand
       .add_option("--impair", settings.impair,
@@ -49,6 +60,10 @@ void add_device_settings(CLI::App& subcommand, DeviceSettings& settings) {
 Variables to_variables(const DeviceSettings& settings, const std::string& directory) {
   Variables variables;
   if (!settings.devices.empty()) variables.emplace_back("VERBENA_DEVICES", settings.devices);
+  if (!settings.lids.empty()) variables.emplace_back("VERBENA_LIDS", settings.lids);
+  if (!settings.subnet.empty()) {
+    variables.emplace_back("VERBENA_SUBNET", (std::filesystem::path(directory) / settings.subnet).string());
+  }
   if (!settings.impair.empty()) variables.emplace_back("VERBENA_IMPAIR", settings.impair);
   if (!settings.limits.empty()) variables.emplace_back("VERBENA_LIMITS", settings.limits);
   if (!settings.inject.empty()) variables.emplace_back("VERBENA_INJECT", settings.inject);

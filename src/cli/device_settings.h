@@ -16,6 +16,8 @@ namespace verbena::cli {
 
 struct DeviceSettings {
   std::string devices;  // empty: as the device chooses
+  std::string lids;     // empty: every LID is on this host
+  std::string subnet;   // empty: no file
   std::string impair;   // empty: no impairment
   std::string limits;   // empty: those of the device
   std::string inject;   // empty: no faults

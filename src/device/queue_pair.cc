@@ -187,7 +187,7 @@ Status QueuePair::modify(const QpAttributes& attributes, engine::AttrMask mask) 
 
 // How many packets may be on their way to it, and which process of this host it is.
 void QueuePair::meet_peer(const QpAttributes& attributes) noexcept {
-  const bool near = context_->runtime().is_on_this_host(attributes.address.destination);
+  const bool near = context_->runtime().is_on_this_host(port(), attributes.address);
   engine_.set_window(near ? kSharedWindow : kWireWindow);
   peer_slot_.store(near ? Qpn(attributes.destination_qpn).slot() : Slot{}, std::memory_order_relaxed);
 }

@@ -62,8 +62,9 @@ class QueuePair final : private engine::TransportObserver {
 
   // EBUSY while attached to a multicast group: then it must not be destroyed.
   bool in_use() const { return context_->runtime().is_attached(qpn()); }
-  Status attach(const Gid& group) { return context_->runtime().attach(group, *this); }
-  Status detach(const Gid& group) { return context_->runtime().detach(group, *this); }
+  // `lid` counts on an InfiniBand port alone. EINVAL where it is none of multicast there, or `group` is none.
+  Status attach(const Gid& group, std::uint16_t lid) { return context_->runtime().attach(group, lid, *this); }
+  Status detach(const Gid& group, std::uint16_t lid) { return context_->runtime().detach(group, lid, *this); }
 
   // Posts a list of sends under one lock and lets them go at the end.
   class SendBatch {

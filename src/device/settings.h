@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "base/setting.h"
+#include "device/device_declaration.h"
 #include "device/injection.h"
+#include "device/lid_map.h"
 #include "device/limits.h"
 #include "device/quirks.h"
 #include "transport/impair/impair_spec.h"
@@ -20,9 +22,16 @@ namespace verbena::device {
 
 inline constexpr std::array kSettingRows{
     SettingRow{
-        "VERBENA_DEVICES", "IFACE[,IFACE...]", "every usable interface, that of the default route first",
+        "VERBENA_DEVICES", "IFACE[/KEY=VALUE...][,...]", "every usable interface, that of the default route first",
         "Interfaces that become verbena0, verbena1, ... in this order. Without one that is up and has an address, "
-        "`lo` is taken."},
+        "`lo` is taken. IFACE/link_layer=infiniband declares an InfiniBand port; further keys: lid=1, lmc=0, sm_lid=1, "
+        "sm_sl=0, guid, subnet_prefix=fe80::, pkeys=0xffff+0x8001."},
+    SettingRow{"VERBENA_LIDS", "LID[-LID]@ADDRESS[,...]", "none",
+               "Which LIDs of InfiniBand ports are on which other host. All others are on this host."},
+    SettingRow{
+        "VERBENA_SUBNET", "FILE", "none",
+        "What a subnet manager would tell the InfiniBand ports, in lines: `lid 8@10.0.0.2`, `port verbena0 lid=4 "
+        "sm_lid=3`. The file is watched; what changes in it raises LID, SM, P_Key and GID change events."},
     SettingRow{
         "VERBENA_SHM", "on|off", "on",
         "Whether processes of one user on one host exchange packets through shared memory. Off sends them through "
@@ -61,7 +70,9 @@ inline constexpr std::array kSettingRows{
 };
 
 struct Settings {
-  std::vector<std::string> interfaces;  // empty: choose
+  std::vector<DeviceDeclaration> devices;  // empty: choose
+  LidMap lids;
+  std::string subnet_file;
   bool shared_memory = true;
   bool udp = true;
   bool strict = false;

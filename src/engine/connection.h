@@ -11,6 +11,7 @@
 #include "engine/memory_region.h"
 #include "engine/rate.h"
 #include "engine/transmit.h"
+#include "wire/bth.h"
 #include "wire/opcode.h"
 
 namespace verbena::engine {
@@ -18,6 +19,7 @@ namespace verbena::engine {
 struct Connection {
   Envelope envelope;
   Qpn destination;
+  Pkey pkey = wire::kDefaultPkey;
   wire::Transport transport = wire::Transport::kRc;
   bool reliable = true;  // RC and XRC; UC is not
   std::uint32_t mtu = 256;
@@ -34,6 +36,10 @@ struct Connection {
 
   static constexpr std::uint8_t kForever = 7;
 };
+
+// Whether what arrived with `envelope` took the connection's path, in the other direction. On InfiniBand by LID, and by
+// GID where the path has a GRH (section 9.6.1.5).
+bool is_from_peer(const Connection& connection, const Envelope& envelope) noexcept;
 
 // What every packet of a connection says, once its payload stands behind the first part: its headers, its pad, and
 // where it goes.

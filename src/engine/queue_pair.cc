@@ -167,11 +167,11 @@ Status QueuePair::check_attributes(const QpAttributes& attributes, AttrMask mask
     return refuse("port " + std::to_string(attributes.port) + " does not exist; the device has port " +
                   std::to_string(port.number));
   }
-  if ((mask & kAttrPkeyIndex) != 0 && attributes.pkey_index >= kPkeyTableLength) {
-    return refuse("P_Key index " + std::to_string(attributes.pkey_index) +
-                  " is outside the table, which has one entry");
+  if ((mask & kAttrPkeyIndex) != 0 && !port.pkey_at(attributes.pkey_index)) {
+    return refuse("P_Key index " + std::to_string(attributes.pkey_index) + " is empty, or outside the table of " +
+                  std::to_string(port.pkey_count()) + " entries");
   }
-  if ((mask & kAttrAlternatePath) != 0) return refuse("RoCE has no alternate path");
+  if ((mask & kAttrAlternatePath) != 0) return refuse("the device has no alternate path");
   if ((mask & kAttrAccessFlags) != 0 && (attributes.access & ~kKnownAccess) != 0) {
     return refuse("access flags hold a bit that verbs does not define");
   }
@@ -209,7 +209,11 @@ void QueuePair::apply(const QpAttributes& attributes, AttrMask mask, const PortV
   attributes_.sqd_async_notify = (mask & kAttrSqdAsyncNotify) != 0 && attributes.sqd_async_notify;
   attributes_.receive_psn &= Psn::kMask;
   attributes_.send_psn &= Psn::kMask;
-  if ((mask & kAttrPort) != 0) mtu_ = port.mtu;
+  if ((mask & kAttrPort) != 0) {
+    mtu_ = port.mtu;
+    path_mask_ = static_cast<std::uint16_t>((1U << port.lmc) - 1);
+  }
+  if ((mask & kAttrPkeyIndex) != 0) connection_.pkey = Pkey(*port.pkey_at(attributes.pkey_index));
   if ((mask & kAttrQkey) != 0) qkey_ = Qkey(attributes.qkey);
   if ((mask & kAttrSendPsn) != 0) next_psn_ = Psn(attributes.send_psn);
   if (!is_connected()) return;

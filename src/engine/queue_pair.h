@@ -169,6 +169,7 @@ class alignas(64) QueuePair {
   void settle_receive() noexcept;
 
  private:
+  Pkey pkey() const noexcept { return connection_.pkey; }
   bool sends_datagrams() const noexcept { return type_ == QpType::kUd; }
   Status check_attributes(const QpAttributes& attributes, AttrMask mask, const PortView& port) const;
   void apply(const QpAttributes& attributes, AttrMask mask, const PortView& port) noexcept;
@@ -207,6 +208,7 @@ class alignas(64) QueuePair {
   Drop receive_ud(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size) noexcept;
   Drop deliver_ud(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size,
                   const ReceiveRequest& request) noexcept;
+  void describe_path(const Envelope& envelope, Completion& completion) const noexcept;
   Drop fail_receive(std::uint64_t wr_id, MemoryFault fault) noexcept;
   void complete_receive(std::uint64_t wr_id, WcStatus status, MemoryFault fault) noexcept;
   Place receive_place() noexcept;
@@ -226,6 +228,7 @@ class alignas(64) QueuePair {
 
   // Written by modify(), with both sides held; read by both.
   std::uint32_t mtu_ = 0;
+  std::uint16_t path_mask_ = 0;  // of a LID: the bits that the LMC leaves open
   Qkey qkey_;
   Connection connection_;
 

@@ -11,10 +11,10 @@ namespace {
 constexpr std::uint16_t kPkeyBase = 0x7fff;
 constexpr std::uint16_t kPkeyFullMember = 0x8000;
 
-// Same partition, and not both limited members (section 10.9.3). Ours is full.
-bool matches(Pkey pkey) noexcept {
-  static_assert((kDefaultPkey & kPkeyFullMember) != 0);
-  return (pkey.value() & kPkeyBase) == (kDefaultPkey & kPkeyBase);
+// Same partition, and not both limited members (section 10.9.3).
+bool matches(Pkey pkey, Pkey own) noexcept {
+  const bool same = (pkey.value() & kPkeyBase) == (own.value() & kPkeyBase);
+  return same && ((pkey.value() | own.value()) & kPkeyFullMember) != 0;
 }
 
 bool receives(QpState state) noexcept {
@@ -51,17 +51,15 @@ Drop QueuePair::on_packet(const wire::Packet& packet, const Envelope& envelope, 
   if (type_ != QpType::kUd || wire::row_of(packet.bth.opcode).transport != wire::Transport::kUd) {
     return Drop::kOpcodeNotForQp;
   }
-  if (!matches(packet.bth.pkey)) return Drop::kPkeyMismatch;
+  if (!matches(packet.bth.pkey, pkey())) return Drop::kPkeyMismatch;
   return receive_ud(packet, envelope, udp_payload_size);
 }
 
 // Of this connection, from its other end, by the path that they agreed on.
 Drop QueuePair::check_connected(const wire::Packet& packet, const Envelope& envelope) const noexcept {
   if (wire::row_of(packet.bth.opcode).transport != connection_.transport) return Drop::kOpcodeNotForQp;
-  if (!matches(packet.bth.pkey)) return Drop::kPkeyMismatch;
-  const bool is_peer =
-      envelope.source == connection_.envelope.destination && envelope.destination == connection_.envelope.source;
-  return is_peer ? Drop::kNone : Drop::kNotThePeer;
+  if (!matches(packet.bth.pkey, pkey())) return Drop::kPkeyMismatch;
+  return is_from_peer(connection_, envelope) ? Drop::kNone : Drop::kNotThePeer;
 }
 
 // A receive whose memory is not as it should be takes the queue pair to the error state; the completion says why.

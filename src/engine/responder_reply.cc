@@ -240,7 +240,7 @@ void Responder::make_response(const Reply& reply, std::uint32_t number, std::uin
       break;
   }
   made.bth.opcode = static_cast<wire::Opcode>(static_cast<std::uint8_t>(connection_.transport) | code);
-  made.bth.pkey = wire::kDefaultPkey;
+  made.bth.pkey = connection_.pkey;
   made.bth.destination_qpn = connection_.destination;
   made.bth.psn = reply.psn + number;
   // Counted now, for a message that may be older: fewer than there are for it, never more.

@@ -165,11 +165,11 @@ int destroy_qp(ibv_qp* qp) {
   return 0;
 }
 
-int change_group(ibv_qp* qp, const ibv_gid& gid, bool attach) {
+int change_group(ibv_qp* qp, const ibv_gid& gid, std::uint16_t lid, bool attach) {
   if (!alive(qp->context)) return device::Context::refuse_child();
   if (!names_itself(qp) || qp->qp_type != IBV_QPT_UD) return EINVAL;
   const Gid group = to_gid(gid);
-  return errno_of(attach ? ours(qp).machine->attach(group) : ours(qp).machine->detach(group));
+  return errno_of(attach ? ours(qp).machine->attach(group, lid) : ours(qp).machine->detach(group, lid));
 }
 
 }  // namespace
@@ -220,12 +220,12 @@ VERBENA_EXPORT int ibv_destroy_qp(ibv_qp* qp) {
 
 VERBENA_EXPORT int ibv_attach_mcast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid) {
   if (!is_ours(qp)) return real_attach_mcast.call_or(EOPNOTSUPP, qp, gid, lid);
-  return contained([=] { return change_group(qp, *gid, true); });
+  return contained([=] { return change_group(qp, *gid, lid, true); });
 }
 
 VERBENA_EXPORT int ibv_detach_mcast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid) {
   if (!is_ours(qp)) return real_detach_mcast.call_or(EOPNOTSUPP, qp, gid, lid);
-  return contained([=] { return change_group(qp, *gid, false); });
+  return contained([=] { return change_group(qp, *gid, lid, false); });
 }
 
 VERBENA_EXPORT int ibv_query_qp_data_in_order(ibv_qp* qp, ibv_wr_opcode opcode, std::uint32_t flags) {
