@@ -46,7 +46,7 @@ void receive_write(benchmark::State& state) {
   Transmit answer;
   for (auto _ : state) {
     benchmark::DoNotOptimize(end.qp().on_packet(packet, envelope, payload.size() + 32, end.now));
-    while (end.qp().poll_response(answer)) end.qp().on_responded(1);
+    while (end.qp().poll_response(end.now, answer)) end.qp().on_responded(1);
     ++packet.bth.psn;
   }
   state.SetItemsProcessed(state.iterations());
@@ -64,7 +64,7 @@ void answer_read(benchmark::State& state) {
   Transmit answer;
   for (auto _ : state) {
     benchmark::DoNotOptimize(end.qp().on_packet(packet, envelope, 32, end.now));
-    while (end.qp().poll_response(answer)) end.qp().on_responded(1);
+    while (end.qp().poll_response(end.now, answer)) end.qp().on_responded(1);
     packet.bth.psn = packet.bth.psn + packets;
   }
   state.SetItemsProcessed(state.iterations() * state.range(0));

@@ -136,7 +136,7 @@ void Station::transmit_responses(std::size_t connection, Instant now, std::size_
   QueuePair& qp = *ends_[connection].qp;
   std::array<Transmit, 16> batch;
   std::size_t count = 0;
-  while (count < batch.size() && qp.poll_response(batch[count])) ++count;
+  while (count < batch.size() && qp.poll_response(now, batch[count])) ++count;
   const std::size_t taken = std::min(count, budget);
   for (std::size_t i = 0; i < taken; ++i) send(connection, batch[i], now);
   qp.on_responded(taken);
