@@ -8,6 +8,7 @@
 #include <endian.h>
 
 #include "device/clock.h"
+#include "device/interface_speed.h"
 #include "device/rcu.h"
 #include "verbs/address.h"
 #include "verbs/devices.h"
@@ -112,7 +113,7 @@ void fill_clock(ibv_device_attr_ex& attributes) noexcept {
 }
 
 void fill_port(device::Context& machine, ibv_port_attr& attributes) noexcept {
-  const PortRate rate = port_rate(interface_speed(machine.port().interface_name()));
+  const PortRate rate = port_rate(device::interface_megabits(machine.port().interface_name()));
   const device::RcuReadSection section;
   const device::PortSnapshot& port = machine.port().snapshot();
   attributes = {};
