@@ -256,14 +256,14 @@ void Rig::transmit(Input& input) {
 void Rig::respond(Input& input) {
   std::array<Transmit, 20> batch;
   std::size_t count = 0;
-  while (count < batch.size() && qp().poll_response(batch[count])) ++count;
+  while (count < batch.size() && qp().poll_response(bench_.now, batch[count])) ++count;
   require(count < batch.size(), "a responder waits for what becomes of its packets");
   const std::size_t taken = std::min<std::size_t>(count, input.u8());
   for (std::size_t i = 0; i < taken; ++i) {
     wire::Packet sent;
     const auto bytes = testing::flatten(batch[i]);
     require(wire::decode_packet(bytes, false, sent) == Drop::kNone, "what leaves is a packet");
-    require(wire::row_of(sent.bth.opcode).is_response(), "and an answer");
+    require(wire::row_of(sent.bth.opcode).is_response() || sent.bth.opcode == wire::Opcode::kCnp, "and an answer");
   }
   if (qp().has_responses() || count != 0) qp().on_responded(taken);
   if (taken < count) qp().rewind_responses();

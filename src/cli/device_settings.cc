@@ -28,7 +28,7 @@ void add_device_settings(CLI::App& subcommand, DeviceSettings& settings) {
       ->group(kDeviceSettings);
   subcommand
       .add_option("--impair", settings.impair,
-                  "Lose, duplicate, delay, reorder or corrupt on purpose, by a seed (VERBENA_IMPAIR)")
+                  "Lose, duplicate, delay, reorder, corrupt or mark on purpose, by a seed (VERBENA_IMPAIR)")
       ->type_name("SPEC")
       ->group(kDeviceSettings);
   subcommand.add_option("--limits", settings.limits, "Lower limits, as in max_ah=64 (VERBENA_LIMITS)")
@@ -51,6 +51,10 @@ void add_device_settings(CLI::App& subcommand, DeviceSettings& settings) {
       ->group(kDeviceSettings);
   subcommand.add_flag("--no-udp", settings.no_udp, "Do not open UDP port 4791: stay on this host (VERBENA_UDP=off)")
       ->group(kDeviceSettings);
+  subcommand
+      .add_flag("--no-congestion", settings.no_congestion,
+                "Connections neither send ECN-capable packets nor slow down at marks (VERBENA_CONGESTION=off)")
+      ->group(kDeviceSettings);
   subcommand.add_option("--log", settings.log, "How much the device tells on stderr (VERBENA_LOG)")
       ->check(CLI::IsMember({"off", "error", "warn", "info", "debug"}))
       ->type_name("LEVEL")
@@ -72,6 +76,7 @@ Variables to_variables(const DeviceSettings& settings, const std::string& direct
     variables.emplace_back("VERBENA_PCAP", (std::filesystem::path(directory) / settings.pcap).string());
   }
   if (settings.no_shm) variables.emplace_back("VERBENA_SHM", "off");
+  if (settings.no_congestion) variables.emplace_back("VERBENA_CONGESTION", "off");
   if (settings.no_udp) variables.emplace_back("VERBENA_UDP", "off");
   if (!settings.log.empty()) variables.emplace_back("VERBENA_LOG", settings.log);
   return variables;

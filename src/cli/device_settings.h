@@ -25,6 +25,7 @@ struct DeviceSettings {
   std::string log;      // empty: the device's default
   bool no_shm = false;
   bool no_udp = false;
+  bool no_congestion = false;
   bool strict = false;
 };
 

@@ -1,5 +1,6 @@
 #include "device/queue_pair.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <new>
@@ -8,6 +9,7 @@
 
 #include "device/async_event.h"
 #include "device/clock.h"
+#include "device/interface_speed.h"
 #include "device/log.h"
 #include "device/privilege.h"
 #include "device/rcu.h"
@@ -22,6 +24,8 @@ constexpr std::size_t kMostBatches = 16;
 // buffer that the kernel gives it (net.core.rmem_max).
 constexpr std::uint32_t kSharedWindow = 128;
 constexpr std::uint32_t kWireWindow = 32;
+// What memory carries, in bits a second; congested only where VERBENA_IMPAIR says so.
+constexpr std::uint64_t kSharedLineRate = 100'000'000'000;
 constexpr std::uint32_t kPrivilegedQkey = 0x80000000;
 
 // Where one thread's packets lie between the engine and the transport. Kept because filling it anew costs more than
@@ -109,7 +113,8 @@ QueuePair::QueuePair(ProtectionDomain& domain, const QpInit& init, Qpn qpn)
                .signal_all = init.signal_all,
                .quirks = domain.context().quirks().of_receiving(),
                .observer = this,
-               .windows = context_.get()}) {
+               .windows = context_.get(),
+               .minds_congestion = context_->runtime().settings().congestion_control}) {
   engine_.set_source_port(wire::source_port_of_qpn(qpn));
   context_->enlist(*this);
   send_queue_->attach(*this);
@@ -189,6 +194,7 @@ Status QueuePair::modify(const QpAttributes& attributes, engine::AttrMask mask) 
 void QueuePair::meet_peer(const QpAttributes& attributes) noexcept {
   const bool near = context_->runtime().is_on_this_host(port(), attributes.address);
   engine_.set_window(near ? kSharedWindow : kWireWindow);
+  engine_.set_line_rate(near ? kSharedLineRate : interface_bits_per_second(port().interface_name()));
   peer_slot_.store(near ? Qpn(attributes.destination_qpn).slot() : Slot{}, std::memory_order_relaxed);
 }
 
@@ -239,14 +245,29 @@ void QueuePair::settle_receives() noexcept {
 Drop QueuePair::receive_connected(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size,
                                   Instant now) noexcept {
   Drop drop;
-  if (wire::row_of(packet.bth.opcode).is_response()) {
+  const wire::OpcodeRow& row = wire::row_of(packet.bth.opcode);
+  if (row.is_response()) {
     const std::lock_guard guard(send_lock_);
     drop = engine_.on_response(packet, envelope, now);
+  } else if (row.transport == wire::Transport::kCnp) [[unlikely]] {
+    drop = receive_cnp(packet, envelope, now);
   } else {
     const std::lock_guard guard(receive_lock_);
     drop = engine_.on_packet(packet, envelope, udp_payload_size, now);
   }
   if (drop == Drop::kNone) count_received(udp_payload_size);
+  return drop;
+}
+
+Drop QueuePair::receive_cnp(const wire::Packet& packet, const Envelope& envelope, Instant now) noexcept {
+  Drop drop;
+  {
+    const std::lock_guard guard(send_lock_);
+    drop = engine_.on_cnp(packet, envelope, now);
+  }
+  if (drop != Drop::kNone) return drop;
+  const std::lock_guard guard(receive_lock_);
+  engine_.slow_answers(now);
   return drop;
 }
 
@@ -293,10 +314,19 @@ void QueuePair::on_timer(Instant now) noexcept {
 void QueuePair::on_transport_event(engine::TransportEvent event) noexcept {
   // By the number of the event.
   static constexpr std::array kCounters{
-      Traffic::kDuplicateRequests, Traffic::kOutOfSequenceRequests, Traffic::kRnrNaksSent,
-      Traffic::kRnrNaksReceived,   Traffic::kSequenceNaksReceived,  Traffic::kRetransmissions,
-      Traffic::kAckTimeouts,       Traffic::kRetriesExceeded,       Traffic::kRnrRetriesExceeded,
+      Traffic::kDuplicateRequests,
+      Traffic::kOutOfSequenceRequests,
+      Traffic::kRnrNaksSent,
+      Traffic::kRnrNaksReceived,
+      Traffic::kSequenceNaksReceived,
+      Traffic::kRetransmissions,
+      Traffic::kAckTimeouts,
+      Traffic::kRetriesExceeded,
+      Traffic::kRnrRetriesExceeded,
       Traffic::kAcksSent,
+      Traffic::kCnpSent,
+      Traffic::kCnpHandled,
+      Traffic::kEcnMarked,
   };
   port().counters().add(kCounters[static_cast<std::size_t>(event)], 1);
 }
@@ -347,7 +377,7 @@ void QueuePair::transmit(Instant at) noexcept {
 void QueuePair::respond(Instant at) noexcept {
   if (!engine_.has_responses()) return;
   put_out(
-      at, [&](engine::Transmit& packet) { return engine_.poll_response(packet); },
+      at, [&](engine::Transmit& packet) { return engine_.poll_response(at, packet); },
       [&](std::size_t count) { engine_.on_responded(count); }, [&] { engine_.rewind_responses(); });
 }
 
@@ -377,10 +407,21 @@ std::size_t QueuePair::forget_address(const engine::AddressHandle& handle) noexc
 }
 
 std::optional<Instant> QueuePair::send_due(Instant now) noexcept {
+  std::optional<Instant> first;
+  if (engine_.is_connected()) {
+    if (!receive_lock_.try_lock()) return std::nullopt;
+    const std::lock_guard guard(receive_lock_, std::adopt_lock);
+    if (engine_.has_responses()) {
+      first = engine_.next_response();
+      if (!first || *first <= now) return std::nullopt;
+    }
+  }
   if (!send_lock_.try_lock()) return std::nullopt;
   const std::lock_guard guard(send_lock_, std::adopt_lock);
+  if (!engine_.has_untransmitted()) return first;
   const auto due = engine_.next_departure();
-  return due && *due > now ? due : std::nullopt;
+  if (!due || *due <= now) return std::nullopt;
+  return first ? std::min(*first, *due) : *due;
 }
 
 // --- receiving

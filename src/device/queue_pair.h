@@ -129,7 +129,8 @@ class QueuePair final : private engine::TransportObserver {
   bool would_rather_wait(Instant now, Duration patience) noexcept;
   // Sends what waits, if the send side is free. True where nothing waits any more. Requires: an RCU read section.
   bool retry_send(Instant now) noexcept;
-  // When the rate of an address handle lets the next send go; nothing where it waits for room, or is being sent on.
+  // When the pace of a path or an address handle lets the next packet go; nothing where one waits for room, or is being
+  // sent on.
   std::optional<Instant> send_due(Instant now) noexcept;
   // As the engine's.
   std::size_t forget_address(const engine::AddressHandle& handle) noexcept;
@@ -146,6 +147,7 @@ class QueuePair final : private engine::TransportObserver {
   void respond(Instant now) noexcept;   // Requires: receive_lock_, an RCU read section
   template <class Poll, class Done, class Rewind>
   void put_out(Instant now, Poll poll, Done done, Rewind rewind) noexcept;
+  Drop receive_cnp(const wire::Packet& packet, const Envelope& envelope, Instant now) noexcept;
   void count_received(std::size_t udp_payload_size) noexcept;
   void settle_receives() noexcept;                          // Requires: send_lock_
   void meet_peer(const QpAttributes& attributes) noexcept;  // Requires: both locks, an RCU read section

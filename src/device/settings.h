@@ -40,8 +40,8 @@ inline constexpr std::array kSettingRows{
         "VERBENA_UDP", "on|off", "on",
         "Whether UDP port 4791 is opened. Off keeps traffic on this host, without a warning where the port is taken."},
     SettingRow{"VERBENA_IMPAIR", "KEY=VALUE[,...]", "none",
-               "Faults for every packet sent, drawn from the seed: loss=5%, dup=5%, reorder=5%, corrupt=1%, delay=1ms, "
-               "jitter=200us, seed=7."},
+               "Faults for every packet sent, drawn from the seed: loss=5%, dup=5%, reorder=5%, corrupt=1%, mark=1%, "
+               "delay=1ms, jitter=200us, seed=7. mark: ECN-capable packets are marked as from a congested network."},
     SettingRow{
         "VERBENA_LIMITS", "KEY=VALUE[,...]", "none",
         "Limits of the devices, lower than they are, to rehearse running into them: max_ah=64, max_qp, max_qp_wr, "
@@ -61,6 +61,10 @@ inline constexpr std::array kSettingRows{
                "hop_limit_override: every address handle has the hop limit 64, whatever it was made with; "
                "rnr_nak_lost: a connection's message that finds no receive is answered with nothing: the sender's "
                "timeout and retry_cnt decide, not rnr_retry."},
+    SettingRow{
+        "VERBENA_CONGESTION", "on|off", "on",
+        "Whether connections mind congestion: their packets are sent ECN-capable (ECT(0), in place of the two lowest "
+        "bits of the traffic class), marked ones are answered with CNPs, and CNPs slow a connection down (DCQCN)."},
     SettingRow{"VERBENA_STRICT", "on|off", "off",
                "Whether misuse is looked for that a device need not see: an address handle that is destroyed while a "
                "posted send names it is counted and named in the log."},
@@ -76,6 +80,7 @@ struct Settings {
   bool shared_memory = true;
   bool udp = true;
   bool strict = false;
+  bool congestion_control = true;
   transport::ImpairSpec impairment;
   engine::Limits limits = standard_limits();
   InjectionSpec injection;

@@ -30,14 +30,23 @@ std::uint8_t QueuePair::credits() const noexcept {
   return has_shared_receives() ? wire::kNoCreditLimit : wire::credit_code(receive_queue_.size());
 }
 
-bool QueuePair::poll_response(Transmit& packet) noexcept {
-  if (responder_ == nullptr || !responder_->poll_transmit(credits(), packet)) return false;
+bool QueuePair::poll_answer(Instant now, Transmit& packet) noexcept {
+  if (responder_ == nullptr || !responder_->poll_transmit(now, credits(), packet)) return false;
   if (responder_->take_refusal() && state() != QpState::kError) [[unlikely]] {
     state_.store(QpState::kError, std::memory_order_relaxed);
     raise(QpEvent::kAccessError);
     settle_receive();
   }
   return true;
+}
+
+void QueuePair::rewind_responses() noexcept {
+  notification_.rewind();
+  if (responder_ != nullptr) responder_->rewind_transmit();
+}
+
+std::optional<Instant> QueuePair::next_response() const noexcept {
+  return responder_ == nullptr ? std::nullopt : responder_->next_departure();
 }
 
 Drop QueuePair::receive_request(const wire::Packet& packet) noexcept {

@@ -94,6 +94,7 @@ QueuePair::QueuePair(const QpConfig& config)
       shared_receives_(config.shared_receives),
       quirks_(config.quirks),
       has_windows_(config.windows != nullptr),
+      observer_(config.observer),
       send_queue_(config.capabilities.max_send_wr, config.capabilities.max_send_sge,
                   config.capabilities.max_inline_data),
       receive_queue_(config.shared_receives == nullptr ? config.capabilities.max_recv_wr : 0,
@@ -107,6 +108,7 @@ QueuePair::QueuePair(const QpConfig& config)
   connection_.transport = *transport;
   connection_.reliable = type_ != QpType::kUc;
   connection_.rnr_nak_lost = config.quirks.rnr_nak_lost;
+  connection_.minds_congestion = config.minds_congestion;
   if (type_ != QpType::kXrcReceive) {
     requester_ = std::make_unique<Requester>(send_queue_, *domain_, *memory_, connection_, qpn_, config.observer,
                                              config.windows);
@@ -226,6 +228,8 @@ void QueuePair::apply(const QpAttributes& attributes, AttrMask mask, const PortV
   connection_.max_rd_atomic = attributes_.max_rd_atomic;
   connection_.max_dest_rd_atomic = attributes_.max_dest_rd_atomic;
   connection_.min_rnr_timer = attributes_.min_rnr_timer;
+  if (requester_ != nullptr) requester_->on_path();
+  if (responder_ != nullptr) responder_->on_path();
 }
 
 // What of a step can fail: the path, and the memory for what the other end may ask.
@@ -242,6 +246,12 @@ Status QueuePair::prepare_connection(QpState to, const QpAttributes& attributes,
   connection_.byte_period = path->byte_period;
   const Qpn destination((mask & kAttrDestinationQpn) != 0 ? attributes.destination_qpn : attributes_.destination_qpn);
   connection_.envelope.source_port = wire::source_port(attributes.address.flow_label, qpn_, destination);
+  if (connection_.minds_congestion) {
+    std::uint8_t& traffic_class = connection_.envelope.traffic_class;
+    traffic_class = static_cast<std::uint8_t>((traffic_class & ~kEcnMask) | kEcnCapable);
+  }
+  connection_.cnp_envelope = connection_.envelope;
+  connection_.cnp_envelope.traffic_class = kCnpTrafficClass;
   return {};
 }
 
@@ -296,6 +306,7 @@ void QueuePair::reset() noexcept {
   fault_status_ = WcStatus::kSuccess;
   drain_event_wanted_ = false;
   established_ = receives_flushed_ = false;
+  notification_.reset();
   if (requester_ != nullptr) requester_->reset();
   if (responder_ != nullptr) responder_->reset();
 }

@@ -41,6 +41,7 @@
 #include "engine/connection.h"
 #include "engine/memory_table.h"
 #include "engine/memory_window.h"
+#include "engine/notification_point.h"
 #include "engine/pacer.h"
 #include "engine/port_view.h"
 #include "engine/protection_domain.h"
@@ -86,6 +87,7 @@ struct QpConfig {
   ReceiveQuirks quirks;
   TransportObserver* observer = nullptr;  // of connections; nullptr: none
   WindowBinder* windows = nullptr;        // nullptr: no memory windows
+  bool minds_congestion = true;           // of connections: ECN-capable packets, CNPs said and heeded
 };
 
 class alignas(64) QueuePair {
@@ -122,6 +124,8 @@ class alignas(64) QueuePair {
   void set_mtu(std::uint32_t bytes) noexcept { mtu_ = bytes; }
   // How many packets of a connection may be on their way; before the step to RTS.
   void set_window(std::uint32_t packets) noexcept { connection_.window = packets; }
+  // How many bits a second the port can send; before the step to RTS.
+  void set_line_rate(std::uint64_t bits_per_second) noexcept { connection_.line_rate = bits_per_second; }
 
   // --- Requires: the send side
   // 0; EINVAL for the state, the opcode, a flag that is not offered, too many SGEs, inline data too long, no address
@@ -144,10 +148,16 @@ class alignas(64) QueuePair {
   // To be called after an on_packet() that left the state kError.
   void settle_send() noexcept;
   // An answer to a request of a connection. More may be sent then.
-  Drop on_response(const wire::Packet& packet, const Envelope& envelope, Instant now) noexcept;
+  Drop on_response(const wire::Packet& packet, const Envelope& envelope, Instant now) noexcept {
+    if (is_marked(envelope.traffic_class)) [[unlikely]]
+      on_marked(packet, envelope, now);
+    return take_response(packet, envelope, now);
+  }
   // When on_timeout() should be called; nothing where no answer is waited for.
   std::optional<Instant> next_timeout() const noexcept;
   void on_timeout(Instant now) noexcept;
+  // A CNP: requests are slowed down. Where it is kNone, slow_answers() is to be called, too.
+  Drop on_cnp(const wire::Packet& packet, const Envelope& envelope, Instant now) noexcept;
   // How many requests that keep their place name the handle; they no longer do.
   std::size_t forget_address(const AddressHandle& handle) noexcept { return send_queue_.forget_address(handle); }
   // The UDP source port of packets to address handles without flow label.
@@ -159,12 +169,33 @@ class alignas(64) QueuePair {
   // Not for answers. kNone: delivered. `udp_payload_size` counts the ICRC, present or not. Neither packet nor envelope
   // is kept.
   Drop on_packet(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size,
-                 Instant now) noexcept;
-  // Answers to the requests of a connection, as poll_transmit() and its companions. Also in the error state.
-  bool poll_response(Transmit& packet) noexcept;
-  void on_responded(std::size_t count) noexcept { responder_->on_transmitted(count); }
-  void rewind_responses() noexcept { responder_->rewind_transmit(); }
-  bool has_responses() const noexcept { return responder_ != nullptr && responder_->has_responses(); }
+                 Instant now) noexcept {
+    if (is_marked(envelope.traffic_class)) [[unlikely]]
+      on_marked(packet, envelope, now);
+    return take_packet(packet, envelope, udp_payload_size);
+  }
+  // Answers to the requests of a connection and its CNPs, as poll_transmit() and its companions. Also in the error
+  // state.
+  bool poll_response(Instant now, Transmit& packet) noexcept {
+    if (notification_.is_due() && make_cnp(packet)) [[unlikely]]
+      return true;
+    return poll_answer(now, packet);
+  }
+  void on_responded(std::size_t count) noexcept {
+    if (notification_.is_yielded() && count != 0) [[unlikely]] {
+      on_cnp_transmitted();
+      --count;
+    }
+    if (responder_ != nullptr) responder_->on_transmitted(count);
+  }
+  void rewind_responses() noexcept;
+  bool has_responses() const noexcept {
+    return (responder_ != nullptr && responder_->has_responses()) || notification_.is_due();
+  }
+  // When poll_response() should be called again, where answers wait for the pace.
+  std::optional<Instant> next_response() const noexcept;
+  // There was a CNP, which on_cnp() has found good.
+  void slow_answers(Instant now) noexcept;
   // Flushes the receive queue if the send side has taken the queue pair to the error state.
   void settle_receive() noexcept;
 
@@ -203,8 +234,18 @@ class alignas(64) QueuePair {
 
   // Receive side.
   std::uint8_t credits() const noexcept;
+  bool poll_answer(Instant now, Transmit& packet) noexcept;
   Drop receive_request(const wire::Packet& packet) noexcept;
   Drop check_connected(const wire::Packet& packet, const Envelope& envelope) const noexcept;
+  Drop check_peer(const wire::Packet& packet, const Envelope& envelope) const noexcept;
+  Drop take_packet(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size) noexcept;
+  Drop take_response(const wire::Packet& packet, const Envelope& envelope, Instant now) noexcept;
+  void on_marked(const wire::Packet& packet, const Envelope& envelope, Instant now) noexcept;
+  bool make_cnp(Transmit& packet) noexcept;
+  void on_cnp_transmitted() noexcept;
+  void observe(TransportEvent event) const noexcept {
+    if (observer_ != nullptr) observer_->on_transport_event(event);
+  }
   Drop receive_ud(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size) noexcept;
   Drop deliver_ud(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size,
                   const ReceiveRequest& request) noexcept;
@@ -225,6 +266,7 @@ class alignas(64) QueuePair {
   ReceiveSource* const shared_receives_;
   const ReceiveQuirks quirks_;
   const bool has_windows_;
+  TransportObserver* const observer_;
 
   // Written by modify(), with both sides held; read by both.
   std::uint32_t mtu_ = 0;
@@ -237,6 +279,8 @@ class alignas(64) QueuePair {
   std::atomic<QpState> state_{QpState::kReset};
   // Bit QpEvent of what is to be told. Relaxed: it guards nothing.
   std::atomic<std::uint32_t> events_{0};
+
+  NotificationPoint notification_;
 
   // Send side.
   alignas(64) SendQueue send_queue_;

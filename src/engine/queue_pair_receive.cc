@@ -40,8 +40,8 @@ int QueuePair::post_receive(std::uint64_t wr_id, std::span<const Sge> sges) noex
   return 0;
 }
 
-Drop QueuePair::on_packet(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size,
-                          Instant /*now*/) noexcept {
+Drop QueuePair::take_packet(const wire::Packet& packet, const Envelope& envelope,
+                            std::size_t udp_payload_size) noexcept {
   if (!receives(state())) return Drop::kBadQpState;
   if (is_connected()) {
     if (responder_ == nullptr) return Drop::kOpcodeNotForQp;
@@ -58,6 +58,10 @@ Drop QueuePair::on_packet(const wire::Packet& packet, const Envelope& envelope, 
 // Of this connection, from its other end, by the path that they agreed on.
 Drop QueuePair::check_connected(const wire::Packet& packet, const Envelope& envelope) const noexcept {
   if (wire::row_of(packet.bth.opcode).transport != connection_.transport) return Drop::kOpcodeNotForQp;
+  return check_peer(packet, envelope);
+}
+
+Drop QueuePair::check_peer(const wire::Packet& packet, const Envelope& envelope) const noexcept {
   if (!matches(packet.bth.pkey, pkey())) return Drop::kPkeyMismatch;
   return is_from_peer(connection_, envelope) ? Drop::kNone : Drop::kNotThePeer;
 }

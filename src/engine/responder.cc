@@ -60,6 +60,7 @@ void Responder::reset() noexcept {
   open_ = 0;
   head_ = next_ = {};
   yielded_count_ = transmitted_ = 0;
+  pace_.reset();
   std::fill(resources_.begin(), resources_.end(), Resource{});
 }
 

@@ -20,12 +20,14 @@
 #include <vector>
 
 #include "base/drop.h"
+#include "base/instant.h"
 #include "base/psn.h"
 #include "base/qpn.h"
 #include "engine/completion.h"
 #include "engine/connection.h"
 #include "engine/memory_table.h"
 #include "engine/memory_window.h"
+#include "engine/pace.h"
 #include "engine/protection_domain.h"
 #include "engine/shared_receive_queue.h"
 #include "engine/transmit.h"
@@ -48,7 +50,13 @@ class Responder {
 
   Responder(const ProtectionDomain& domain, const MemoryTable& memory, const Connection& connection, Qpn own,
             TransportObserver* observer, WindowBinder* windows) noexcept
-      : domain_(domain), memory_(memory), connection_(connection), own_(own), observer_(observer), windows_(windows) {}
+      : domain_(domain),
+        memory_(memory),
+        connection_(connection),
+        own_(own),
+        observer_(observer),
+        windows_(windows),
+        pace_(connection) {}
 
   // Requests are carried out from here on; the first has `expected`. Throws std::bad_alloc.
   void start(Psn expected);
@@ -62,12 +70,20 @@ class Responder {
   std::optional<std::uint64_t> abandon_receive() noexcept;
 
   // As those of the requester, for answers. `credits` is the code (wire/credit.h) of how many receives wait now.
-  bool poll_transmit(std::uint8_t credits, Transmit& packet) noexcept;
+  bool poll_transmit(Instant now, std::uint8_t credits, Transmit& packet) noexcept;
   void on_transmitted(std::size_t count) noexcept;
   void rewind_transmit() noexcept;
   // True once after an answer could not be given because its memory had gone: a refusal went in its place.
   bool take_refusal() noexcept { return std::exchange(refused_, false); }
   bool has_responses() const noexcept { return next_.reply != tail_; }
+  // Whether some were yielded of which it is not known whether they were transmitted.
+  bool has_yielded() const noexcept { return yielded_count_ != 0; }
+  // When the pace lets the next answer go; nothing where it does not hold it back.
+  std::optional<Instant> next_departure() const noexcept;
+  // The network is congested on the way to the other end.
+  void on_cnp(Instant now) noexcept { pace_.on_cnp(now); }
+  void on_path() noexcept { pace_.on_path(); }
+  const Pace& pace() const noexcept { return pace_; }
 
  private:
   static constexpr std::size_t kBatch = 16;
@@ -101,6 +117,11 @@ class Responder {
   struct Position {
     std::uint64_t reply = 0;
     std::uint32_t packet = 0;
+  };
+  struct Yielded {
+    std::uint64_t end_reply = 0;
+    std::uint32_t end_packet = 0;
+    std::uint32_t cost_ns = 0;  // of its pace
   };
 
   // Steps of a request. Each answers whether to go on.
@@ -177,9 +198,10 @@ class Responder {
   std::uint64_t tail_ = 0;
   Position head_;  // the first packet that is not known to be transmitted
   Position next_;  // the next packet to yield
-  std::array<Position, kBatch> yielded_;
+  std::array<Yielded, kBatch> yielded_;
   std::size_t yielded_count_ = 0;
   std::size_t transmitted_ = 0;
+  Pace pace_;  // of the bytes of reads
 
   std::vector<Resource> resources_;  // a ring of the latest
   std::size_t next_resource_ = 0;

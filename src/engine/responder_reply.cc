@@ -190,9 +190,11 @@ std::uint32_t Responder::packets_of(std::uint32_t length) const noexcept {
   return std::max(1U, (length + connection_.mtu - 1) / connection_.mtu);
 }
 
-bool Responder::poll_transmit(std::uint8_t credits, Transmit& packet) noexcept {
+bool Responder::poll_transmit(Instant now, std::uint8_t credits, Transmit& packet) noexcept {
   if (next_.reply == tail_ || yielded_count_ == kBatch) return false;
   const Reply& reply = at(next_.reply);
+  // Only the bytes of reads have a pace; all else is too small to congest anything.
+  if (!pace_.is_unlimited() && reply.kind == ReplyKind::kRead && !pace_.may_send(now)) return false;
   std::uint32_t count = reply.kind == ReplyKind::kRead ? packets_of(reply.length) : 1;
   bool refused = false;
   if (reply.kind == ReplyKind::kRead && reply.length != 0) {
@@ -214,7 +216,9 @@ bool Responder::poll_transmit(std::uint8_t credits, Transmit& packet) noexcept {
     make_response(reply, next_.packet, credits, packet);
   }
   if (++next_.packet == count) next_ = {next_.reply + 1, 0};
-  yielded_[yielded_count_++] = next_;
+  Yielded& yielded = yielded_[yielded_count_++];
+  yielded = {next_.reply, next_.packet, 0};
+  if (!pace_.is_unlimited() && reply.kind == ReplyKind::kRead) yielded.cost_ns = pace_.on_sent(now, packet.size);
   if (refused || reply.kind == ReplyKind::kAcknowledge) observe(TransportEvent::kAckSent);
   return true;
 }
@@ -256,7 +260,7 @@ void Responder::on_transmitted(std::size_t count) noexcept {
   count = std::min(count, yielded_count_ - transmitted_);
   if (count == 0) return;
   transmitted_ += count;
-  const Position end = yielded_[transmitted_ - 1];
+  const Position end{yielded_[transmitted_ - 1].end_reply, yielded_[transmitted_ - 1].end_packet};
   for (std::uint64_t i = head_.reply; i != end.reply; ++i) {
     if (at(i).is_first) --open_;
   }
@@ -264,7 +268,13 @@ void Responder::on_transmitted(std::size_t count) noexcept {
   if (transmitted_ == yielded_count_) yielded_count_ = transmitted_ = 0;
 }
 
+std::optional<Instant> Responder::next_departure() const noexcept {
+  if (pace_.is_unlimited() || next_.reply == tail_) return std::nullopt;
+  return pace_.free_at();
+}
+
 void Responder::rewind_transmit() noexcept {
+  for (std::size_t i = transmitted_; i < yielded_count_; ++i) pace_.refund(yielded_[i].cost_ns);
   next_ = head_;
   yielded_count_ = transmitted_ = 0;
 }

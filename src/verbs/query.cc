@@ -9,6 +9,7 @@
 #include <endian.h>
 
 #include "device/clock.h"
+#include "device/interface_speed.h"
 #include "device/rcu.h"
 #include "verbs/address.h"
 #include "verbs/devices.h"
@@ -129,7 +130,7 @@ void fill_infiniband(const device::InfinibandPort& port, ibv_port_attr& attribut
 }
 
 void fill_port(device::Context& machine, ibv_port_attr& attributes) noexcept {
-  const PortRate rate = port_rate(interface_speed(machine.port().interface_name()));
+  const PortRate rate = port_rate(device::interface_megabits(machine.port().interface_name()));
   const device::RcuReadSection section;
   const device::PortSnapshot& port = machine.port().snapshot();
   attributes = {};

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "device/device.h"
+#include "device/interface_speed.h"
 #include "device/netlink.h"
 #include "verbs/context.h"
 #include "verbs/port_rate.h"
@@ -56,7 +57,7 @@ void fill_port(const device::Device& identity, SysfsDevice& device) {
   const device::PortSnapshot port = open ? *open : look_at_port(identity);
   device.port_state = port.up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
   device.phys_state = port.up ? 5 : 3;
-  device.rate = port_rate(interface_speed(device.interface)).text;
+  device.rate = port_rate(device::interface_megabits(device.interface)).text;
   device.capabilities = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
   device.pkeys = {engine::kDefaultPkey};
   if (port.infiniband) fill_infiniband(*port.infiniband, device);

@@ -79,6 +79,7 @@ ConnectedWorld::ConnectedWorld(std::uint64_t seed, const WorldPlan& plan)
   for (std::size_t s = 0; s < kStations; ++s) {
     if (plan.shared_receives) add_receives(*stations_[s], 0, true, plan.station_receives);
     stations_[s]->watch([this, s](std::size_t connection, const wire::Packet& packet) {
+      if (packet.bth.opcode == wire::Opcode::kCnp) return;
       if (wire::row_of(packet.bth.opcode).is_response()) {
         watch_from(1 - s, connection).on_response(packet);
       } else {
@@ -222,6 +223,7 @@ WorldOutcome ConnectedWorld::run(std::uint64_t packets, std::uint64_t requests) 
     outcome.rnr_naks += station->events(TransportEvent::kRnrNakSent);
     outcome.sequence_naks += station->events(TransportEvent::kSequenceNakReceived);
     outcome.duplicates += station->events(TransportEvent::kDuplicateRequest);
+    outcome.cnps += station->events(TransportEvent::kCnpHandled);
     outcome.damaged += station->drops(Drop::kIcrcMismatch);
     outcome.digest ^= station->digest();
   }

@@ -31,6 +31,7 @@ const std::vector<Weather>& weathers() {
                                          {"Damaging", {.corruption = 0.02}},
                                          {"Duplicating", {.duplication = 0.1}},
                                          {"Reordering", {.reordering = 0.05}},
+                                         {"Congested", {.marking = 0.05}},
                                          {"Uneven", {.least_delay = Duration(500), .most_delay = Duration(8'000)}},
                                          {"Foul",
                                           {.loss = 0.02,
@@ -38,6 +39,7 @@ const std::vector<Weather>& weathers() {
                                            .least_delay = Duration(200),
                                            .most_delay = Duration(5'000),
                                            .corruption = 0.01,
+                                           .marking = 0.01,
                                            .reordering = 0.02}}};
   return kAll;
 }
@@ -150,12 +152,13 @@ TEST(ConnectionsSoak, HoldForAsManyPackets) {
     sum.sequence_naks += outcome.sequence_naks;
     sum.duplicates += outcome.duplicates;
     sum.damaged += outcome.damaged;
+    sum.cnps += outcome.cnps;
     for (const StreamCounts& counts : outcome.streams) requests += counts.posted;
   }
   std::cout << sum.packets << " packets of " << requests << " requests over " << seeds
             << " seeds: " << sum.retransmissions << " times sent again, " << sum.timeouts << " timeouts, "
             << sum.sequence_naks << " sequence NAKs, " << sum.rnr_naks << " RNR NAKs, " << sum.duplicates
-            << " duplicates, " << sum.damaged << " damaged\n";
+            << " duplicates, " << sum.damaged << " damaged, " << sum.cnps << " CNPs\n";
 }
 
 }  // namespace

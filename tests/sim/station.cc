@@ -48,6 +48,7 @@ void Station::add_connection(const Agreement& agreement, bool shared) {
   config.capabilities = {agreement.depth, agreement.depth, 8, 8, 200};
   config.signal_all = agreement.signal_all;
   config.observer = this;
+  config.minds_congestion = agreement.minds_congestion;
   if (shared) config.shared_receives = &shared_;
   ends_.push_back({agreement, shared, std::make_unique<QueuePair>(config)});
   ends_.back().qp->set_window(agreement.window);
@@ -136,7 +137,7 @@ void Station::transmit_responses(std::size_t connection, Instant now, std::size_
   QueuePair& qp = *ends_[connection].qp;
   std::array<Transmit, 16> batch;
   std::size_t count = 0;
-  while (count < batch.size() && qp.poll_response(batch[count])) ++count;
+  while (count < batch.size() && qp.poll_response(now, batch[count])) ++count;
   const std::size_t taken = std::min(count, budget);
   for (std::size_t i = 0; i < taken; ++i) send(connection, batch[i], now);
   qp.on_responded(taken);
@@ -169,6 +170,22 @@ std::optional<Instant> Station::next_timer() const {
   return first;
 }
 
+std::optional<Instant> Station::next_departure() const {
+  std::optional<Instant> first;
+  const auto consider = [&first](std::optional<Instant> due) {
+    if (due && (!first || *due < *first)) first = due;
+  };
+  for (const End& end : ends_) {
+    consider(end.qp->next_departure());
+    consider(end.qp->next_response());
+  }
+  return first;
+}
+
+const Gid& Station::address() const {
+  return host_.gid(kFamily);
+}
+
 bool Station::has_work() const {
   return std::any_of(ends_.begin(), ends_.end(),
                      [](const End& end) { return end.qp->has_untransmitted() || end.qp->has_responses(); });
@@ -199,6 +216,9 @@ Drop Station::deliver(const Datagram& datagram, Instant now) {
   if (wire::row_of(packet.bth.opcode).is_response()) {
     drop = qp.on_response(packet, datagram.envelope, now);
     qp.settle_receive();
+  } else if (packet.bth.opcode == wire::Opcode::kCnp) {
+    drop = qp.on_cnp(packet, datagram.envelope, now);
+    qp.slow_answers(now);
   } else {
     drop = qp.on_packet(packet, datagram.envelope, bytes.size(), now);
     qp.settle_send();

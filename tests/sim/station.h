@@ -30,6 +30,7 @@ struct Agreement {
   std::uint32_t depth = 16;     // of each queue
   std::uint32_t first_psn = 0;  // of the end with the lower number; the other's is three more
   bool signal_all = false;
+  bool minds_congestion = true;
 };
 
 class Station final : engine::TransportObserver {
@@ -79,6 +80,9 @@ class Station final : engine::TransportObserver {
   void run_timers(Instant now);
   std::optional<Instant> next_timer() const;
   bool has_work() const;
+  // When a pace lets the next packet go.
+  std::optional<Instant> next_departure() const;
+  const Gid& address() const;
 
   std::uint64_t drops(Drop drop) const { return drops_[static_cast<std::size_t>(drop)]; }
   std::uint64_t events(engine::TransportEvent event) const { return events_[static_cast<std::size_t>(event)]; }

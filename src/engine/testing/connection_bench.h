@@ -185,7 +185,7 @@ class ConnectionBench {
   std::vector<SentPacket> responses() {
     std::vector<SentPacket> answers;
     Transmit packet;
-    while (qp_->poll_response(packet)) {
+    while (qp_->poll_response(now, packet)) {
       answers.push_back(decoded(packet));
       qp_->on_responded(1);
     }
