@@ -12,6 +12,7 @@
 #include "verbs/operations.h"
 #include "verbs/real.h"
 #include "verbs/refusal.h"
+#include "verbs/support.h"
 
 namespace verbena::verbs {
 namespace {
@@ -168,18 +169,8 @@ int check_extensions(const ibv_qp_init_attr_ex& attributes) noexcept {
   return 0;
 }
 
-// What of a mask counts: a program may give both ends of an XRC connection the attributes of either, as the kernel lets
-// it.
-unsigned relevant_mask(ibv_qp_type type, unsigned mask) noexcept {
-  if (type == IBV_QPT_XRC_SEND) return mask & ~(0U | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-  if (type == IBV_QPT_XRC_RECV) {
-    return mask & ~(0U | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
-  }
-  return mask;
-}
-
 int modify_qp(ibv_qp* qp, const ibv_qp_attr& attributes, unsigned given) {
-  const unsigned mask = relevant_mask(qp->qp_type, given);
+  const unsigned mask = given & ~ignored_attributes(static_cast<engine::QpType>(qp->qp_type));
   if (!alive(qp->context)) return device::Context::refuse_child();
   if (!names_itself(qp)) return EINVAL;
   engine::QpAttributes converted;
