@@ -125,15 +125,18 @@ std::string verbs_page() {
   std::string out =
       "# What of the verbs interface is there\n\n" + std::string(kNotice) +
       "\nEvery call of `<infiniband/verbs.h>` (libibverbs 44), every type of queue pair and every attribute of "
-      "`ibv_modify_qp`\non the software RNIC: offered, or the errno that it is refused with. A call that answers with a "
+      "`ibv_modify_qp`\non the software RNIC: offered, or the errno that it is refused with. A call that answers with "
+      "a "
       "pointer answers NULL and\nsets errno; any other returns the errno. The tables are those of "
-      "`src/verbs/support.h`, and `tests/abi/support_test.cc`\ncalls what each row names and compares. What the objects "
+      "`src/verbs/support.h`, and `tests/abi/support_test.cc`\ncalls what each row names and compares. What the "
+      "objects "
       "do that a card does otherwise:\n[rnic-objects.md](rnic-objects.md).\n\n## Types of queue pairs\n\n"
       "| type | offered | |\n|---|---|---|\n";
   for (const SupportRow& row : verbena::verbs::kQpTypeRows) out += support_row(row);
   out +=
       "\nAny other number is EINVAL.\n\n## Attributes of `ibv_modify_qp`\n\nBy step of the queue pair's life: **must "
-      "be given**, may be given. What is neither, and a step that no row names and that\nis no step to RESET or ERR, is "
+      "be given**, may be given. What is neither, and a step that no row names and that\nis no step to RESET or ERR, "
+      "is "
       "EINVAL; so is a value outside what the last column says. \"not looked at\": the attribute\nmay be given to "
       "either end of an XRC connection and counts at the other.\n\n" +
       attribute_table();
@@ -156,7 +159,8 @@ constexpr std::array<Page, 3> kPages{
 
 int main(int argc, char** argv) {
   const std::string_view name = argc == 2 ? argv[1] : "";
-  const auto* const page = std::find_if(kPages.begin(), kPages.end(), [&](const Page& one) { return one.name == name; });
+  const auto* const page =
+      std::find_if(kPages.begin(), kPages.end(), [&](const Page& one) { return one.name == name; });
   if (page == kPages.end()) {
     std::fputs("usage: generate-docs settings|drops|verbs-support\n", stderr);
     return 2;

@@ -1,5 +1,5 @@
-// Requests of XRC: the shared receive queue that each names says whose memory it may touch, where its receives come from
-// and where they complete (InfiniBand Architecture volume 1, annex A14).
+// Requests of XRC: the shared receive queue that each names says whose memory it may touch, where its receives come
+// from and where they complete (InfiniBand Architecture volume 1, annex A14).
 //
 // A number that names no queue of the XRC domain, and a message that goes on for another queue than it began for, are
 // invalid requests.

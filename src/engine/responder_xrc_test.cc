@@ -35,8 +35,12 @@ constexpr std::uint32_t kOtherQueue = kSharedQueue + 1;
 class Other {
  public:
   explicit Other(ConnectionBench& bench) : bench_(bench) {
-    region_ = {&domain_, reinterpret_cast<std::uint64_t>(bytes_.data()), bytes_.size(),
-               reinterpret_cast<std::uint64_t>(bytes_.data()), ConnectionBench::kAll, {}};
+    region_ = {&domain_,
+               reinterpret_cast<std::uint64_t>(bytes_.data()),
+               bytes_.size(),
+               reinterpret_cast<std::uint64_t>(bytes_.data()),
+               ConnectionBench::kAll,
+               {}};
     static_cast<void>(bench.host().memory().insert(region_));
     bench.host().xrc().add(kOtherQueue, {{&domain_, &bench.host().memory(), nullptr}, &receives_, &completions_, 0});
   }
@@ -142,8 +146,8 @@ TEST_F(XrcResponder, RefusesAQueueThatTheDomainDoesNotHave) {
 }
 
 TEST_F(XrcResponder, AsksOneSidedRequestsForAQueueToo) {
-  for (const Opcode opcode : {Opcode::kRcWriteOnly, Opcode::kRcReadRequest, Opcode::kRcFetchAdd, Opcode::kRcFlush,
-                              Opcode::kRcAtomicWrite}) {
+  for (const Opcode opcode :
+       {Opcode::kRcWriteOnly, Opcode::kRcReadRequest, Opcode::kRcFetchAdd, Opcode::kRcFlush, Opcode::kRcAtomicWrite}) {
     ConnectionBench bench(QpType::kXrcReceive);
     bench.bring_up();
     wire::Packet packet = bench.incoming_write(opcode, psn(0), 8);

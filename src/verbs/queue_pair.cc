@@ -30,8 +30,8 @@ constinit Real<int(ibv_qp*, ibv_wr_opcode, std::uint32_t)> real_data_in_order{"i
 constinit Real<int(ibv_qp*, ibv_ece*)> real_query_ece{"ibv_query_ece", "IBVERBS_1.10"};
 constinit Real<int(ibv_qp*, ibv_ece*)> real_set_ece{"ibv_set_ece", "IBVERBS_1.10"};
 
-constexpr std::uint32_t kKnownInitMask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
-                                         IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+constexpr std::uint32_t kKnownInitMask =
+    IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 constexpr std::uint32_t kNeededToOpen = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
 constexpr std::uint64_t kDatagramSendOps = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
 constexpr std::uint64_t kUnreliableSendOps =

@@ -1,10 +1,6 @@
-// What the table of src/verbs/support.h says of each call, type and attribute is what a program meets. Each test walks a
-// table and does what its rows name; a call of <infiniband/verbs.h> without a row, or a row without a probe, fails.
+// What the table of src/verbs/support.h says of each call, type and attribute is what a program meets. Each test walks
+// a table and does what its rows name; a call of <infiniband/verbs.h> without a row, or a row without a probe, fails.
 #include "verbs/support.h"
-
-#include <fcntl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -15,6 +11,10 @@
 #include <set>
 #include <string>
 #include <string_view>
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "engine/qp_state.h"
 #include "rig.h"
@@ -54,7 +54,8 @@ class Support : public Rig {
   ibv_qp* create(ibv_qp_type type, std::uint64_t extended_sends = 0) {
     ibv_qp_init_attr_ex attributes{};
     attributes.send_cq = attributes.recv_cq = cq_.get();
-    attributes.cap = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 2, .max_recv_sge = 2, .max_inline_data = 64};
+    attributes.cap = {
+        .max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 2, .max_recv_sge = 2, .max_inline_data = 64};
     attributes.qp_type = type;
     attributes.comp_mask = type == IBV_QPT_XRC_RECV ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD;
     if (extended_sends != 0) attributes.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
@@ -316,7 +317,9 @@ void Support::add_object_probes(Probes& all) {
     return mr == nullptr ? errno : ibv_dereg_mr(mr);
   };
   all["ibv_reg_mr_iova"] = [this] { return made(Owned<ibv_mr>(ibv_reg_mr_iova(pd_.get(), memory_.data(), 64, 0, 0))); };
-  all["ibv_reg_mr_iova2"] = [this] { return made(Owned<ibv_mr>(ibv_reg_mr_iova2(pd_.get(), memory_.data(), 64, 0, 0))); };
+  all["ibv_reg_mr_iova2"] = [this] {
+    return made(Owned<ibv_mr>(ibv_reg_mr_iova2(pd_.get(), memory_.data(), 64, 0, 0)));
+  };
   all["ibv_reg_dmabuf_mr"] = [this] { return made(ibv_reg_dmabuf_mr(pd_.get(), 0, 64, 0, -1, 0)); };
   all["ibv_rereg_mr"] = [this] {
     Owned<ibv_mr> mr(ibv_reg_mr(pd_.get(), memory_.data(), 64, 0));
@@ -408,9 +411,8 @@ void Support::add_queue_probes(Probes& all) {
     ibv_ack_cq_events(told, 1);
     return held(told == cq.get());
   };
-  all["ibv_start_poll"] = all["ibv_next_poll"] = all["ibv_end_poll"] = [this] {
-    return read_field(0, [](ibv_cq_ex*) {});
-  };
+  all["ibv_start_poll"] = all["ibv_next_poll"] =
+      all["ibv_end_poll"] = [this] { return read_field(0, [](ibv_cq_ex*) {}); };
   const auto field = [this, &all](std::string_view name, std::uint64_t flag, void (*read)(ibv_cq_ex*)) {
     all[name] = [=, this] { return read_field(flag, read); };
   };
@@ -578,7 +580,8 @@ void Support::add_send_probes(Probes& all) {
                          [this](ibv_qp_ex* qp) { ibv_wr_rdma_write_imm(qp, mr_->rkey, target(), 1); });
   };
   all["ibv_wr_rdma_read"] = [this] {
-    return extended_send(IBV_QP_EX_WITH_RDMA_READ, [this](ibv_qp_ex* qp) { ibv_wr_rdma_read(qp, mr_->rkey, target()); });
+    return extended_send(IBV_QP_EX_WITH_RDMA_READ,
+                         [this](ibv_qp_ex* qp) { ibv_wr_rdma_read(qp, mr_->rkey, target()); });
   };
   all["ibv_wr_atomic_cmp_swp"] = [this] {
     return extended_send(IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP,
@@ -591,19 +594,20 @@ void Support::add_send_probes(Probes& all) {
   all["ibv_wr_atomic_write"] = [this] {
     static constexpr std::uint64_t kValue = 5;
     return extended_send(
-        IBV_QP_EX_WITH_ATOMIC_WRITE,
-        [this](ibv_qp_ex* qp) { ibv_wr_atomic_write(qp, mr_->rkey, target(), &kValue); }, false);
+        IBV_QP_EX_WITH_ATOMIC_WRITE, [this](ibv_qp_ex* qp) { ibv_wr_atomic_write(qp, mr_->rkey, target(), &kValue); },
+        false);
   };
   all["ibv_wr_bind_mw"] = [this] {
     Owned<ibv_mw> mw(ibv_alloc_mw(pd_.get(), IBV_MW_TYPE_2));
-    const ibv_mw_bind_info info{mr_.get(), reinterpret_cast<std::uint64_t>(memory_.data()), 64, IBV_ACCESS_REMOTE_WRITE};
+    const ibv_mw_bind_info info{mr_.get(), reinterpret_cast<std::uint64_t>(memory_.data()), 64,
+                                IBV_ACCESS_REMOTE_WRITE};
     return extended_send(
-        IBV_QP_EX_WITH_BIND_MW,
-        [&](ibv_qp_ex* qp) { ibv_wr_bind_mw(qp, mw.get(), ibv_inc_rkey(mw->rkey), &info); }, false);
+        IBV_QP_EX_WITH_BIND_MW, [&](ibv_qp_ex* qp) { ibv_wr_bind_mw(qp, mw.get(), ibv_inc_rkey(mw->rkey), &info); },
+        false);
   };
   all["ibv_wr_local_inv"] = [this] {  // the key names no window: the request fails, as it must
-    const int error =
-        extended_send(IBV_QP_EX_WITH_LOCAL_INV, [](ibv_qp_ex* qp) { ibv_wr_local_inv(qp, 0x1234); }, false);
+    const int error = extended_send(
+        IBV_QP_EX_WITH_LOCAL_INV, [](ibv_qp_ex* qp) { ibv_wr_local_inv(qp, 0x1234); }, false);
     return held(error == EIO);
   };
   all["ibv_wr_set_sge_list"] = [this] {

@@ -1,15 +1,16 @@
-// XRC queue pairs through the C ABI: one that sends, one that receives for all of its domain, and shared receive queues.
-#include <fcntl.h>
-
+// XRC queue pairs through the C ABI: one that sends, one that receives for all of its domain, and shared receive
+// queues.
 #include <map>
+
+#include <fcntl.h>
 
 #include "rig.h"
 
 namespace verbena::abi {
 namespace {
 
-constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                        IBV_ACCESS_REMOTE_ATOMIC;
+constexpr int kAccess =
+    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
 class Xrc : public Rig {
  protected:
@@ -45,7 +46,8 @@ class Xrc : public Rig {
   ibv_qp_init_attr_ex sender_attributes() {
     ibv_qp_init_attr_ex attributes{};
     attributes.send_cq = cq_.get();
-    attributes.cap = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 2, .max_recv_sge = 2, .max_inline_data = 64};
+    attributes.cap = {
+        .max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 2, .max_recv_sge = 2, .max_inline_data = 64};
     attributes.qp_type = IBV_QPT_XRC_SEND;
     attributes.comp_mask = IBV_QP_INIT_ATTR_PD;
     attributes.pd = pd_.get();
