@@ -91,7 +91,7 @@ std::string short_name(QpState state) {
 // The steps in which an attribute must or may be given, as a cell.
 std::string steps_of(QpType type, const AttributeRow& row) {
   if (row.bit == verbena::engine::kAttrState) return "all";
-  if ((verbena::verbs::ignored_attributes(type) & row.bit) != 0) return "not looked at";
+  if ((verbena::verbs::ignored_attributes(static_cast<ibv_qp_type>(type)) & row.bit) != 0) return "not looked at";
   std::string must;
   std::string may;
   for (std::size_t from = 0; from < verbena::engine::kQpStates; ++from) {

@@ -114,8 +114,8 @@ QueuePair::QueuePair(const QpConfig& config)
   if (type_ == QpType::kXrcReceive) {
     responder_ = std::make_unique<Responder>(*config.xrc, connection_, qpn_, config.observer);
   } else if (type_ != QpType::kXrcSend) {
-    responder_ = std::make_unique<Responder>(Reach{domain_, memory_, config.windows}, connection_, qpn_,
-                                             config.observer);
+    responder_ =
+        std::make_unique<Responder>(Reach{domain_, memory_, config.windows}, connection_, qpn_, config.observer);
   }
 }
 

@@ -170,7 +170,7 @@ int check_extensions(const ibv_qp_init_attr_ex& attributes) noexcept {
 }
 
 int modify_qp(ibv_qp* qp, const ibv_qp_attr& attributes, unsigned given) {
-  const unsigned mask = given & ~ignored_attributes(static_cast<engine::QpType>(qp->qp_type));
+  const unsigned mask = given & ~ignored_attributes(qp->qp_type);
   if (!alive(qp->context)) return device::Context::refuse_child();
   if (!names_itself(qp)) return EINVAL;
   engine::QpAttributes converted;

@@ -4,9 +4,11 @@
 
 #include <array>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <string_view>
 
-#include "engine/qp_state.h"
+#include <infiniband/verbs.h>
 
 namespace verbena::verbs {
 
@@ -23,10 +25,10 @@ struct SupportSection {
 
 // What of a modify_qp mask does not count: a program may give both ends of an XRC connection the attributes of either,
 // as the kernel lets it.
-constexpr engine::AttrMask ignored_attributes(engine::QpType type) noexcept {
-  if (type == engine::QpType::kXrcSend) return engine::kAttrMaxDestRdAtomic | engine::kAttrMinRnrTimer;
-  if (type == engine::QpType::kXrcReceive) {
-    return engine::kAttrMaxRdAtomic | engine::kAttrRetryCount | engine::kAttrRnrRetry;
+constexpr std::uint32_t ignored_attributes(ibv_qp_type type) noexcept {
+  if (type == IBV_QPT_XRC_SEND) return std::uint32_t{0} | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+  if (type == IBV_QPT_XRC_RECV) {
+    return std::uint32_t{0} | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
   }
   return 0;
 }
@@ -47,35 +49,35 @@ inline constexpr std::array<SupportRow, 7> kQpTypeRows{{
 
 struct AttributeRow {
   std::string_view name;
-  engine::AttrMask bit = 0;
+  std::uint32_t bit = 0;
   bool takes_value = true;  // else every value is EINVAL, also where the step allows the attribute
   std::string_view words;
 };
 
 // By bit of enum ibv_qp_attr_mask.
 inline constexpr std::array<AttributeRow, 22> kAttributeRows{{
-    {"IBV_QP_STATE", engine::kAttrState, true, "In every step"},
-    {"IBV_QP_CUR_STATE", engine::kAttrCurrentState, true, "EINVAL where it is another"},
-    {"IBV_QP_EN_SQD_ASYNC_NOTIFY", engine::kAttrSqdAsyncNotify, true, ""},
-    {"IBV_QP_ACCESS_FLAGS", engine::kAttrAccessFlags, true, "EINVAL for a bit that verbs does not define"},
-    {"IBV_QP_PKEY_INDEX", engine::kAttrPkeyIndex, true, "0"},
-    {"IBV_QP_PORT", engine::kAttrPort, true, "1"},
-    {"IBV_QP_QKEY", engine::kAttrQkey, true, "EPERM for one of 0x80000000 and above without CAP_NET_RAW"},
-    {"IBV_QP_AV", engine::kAttrAddressVector, true, "With a GRH"},
-    {"IBV_QP_PATH_MTU", engine::kAttrPathMtu, true, "EINVAL above the port's"},
-    {"IBV_QP_TIMEOUT", engine::kAttrTimeout, true, "0 to 31"},
-    {"IBV_QP_RETRY_CNT", engine::kAttrRetryCount, true, "0 to 7"},
-    {"IBV_QP_RNR_RETRY", engine::kAttrRnrRetry, true, "0 to 7; 7 is without end"},
-    {"IBV_QP_RQ_PSN", engine::kAttrReceivePsn, true, "The lower 24 bits"},
-    {"IBV_QP_MAX_QP_RD_ATOMIC", engine::kAttrMaxRdAtomic, true, "0 to 128"},
-    {"IBV_QP_ALT_PATH", engine::kAttrAlternatePath, false, "EINVAL: RoCE has no alternate path"},
-    {"IBV_QP_MIN_RNR_TIMER", engine::kAttrMinRnrTimer, true, "0 to 31"},
-    {"IBV_QP_SQ_PSN", engine::kAttrSendPsn, true, "The lower 24 bits"},
-    {"IBV_QP_MAX_DEST_RD_ATOMIC", engine::kAttrMaxDestRdAtomic, true, "0 to 128"},
-    {"IBV_QP_PATH_MIG_STATE", engine::kAttrPathMigrationState, true, "IBV_MIG_MIGRATED"},
-    {"IBV_QP_CAP", engine::kAttrCapabilities, true, "No queue is resized: EINVAL in every step"},
-    {"IBV_QP_DEST_QPN", engine::kAttrDestinationQpn, true, "24 bits"},
-    {"IBV_QP_RATE_LIMIT", engine::kAttrRateLimit, true, "Of raw packet queue pairs only: EINVAL in every step"},
+    {"IBV_QP_STATE", IBV_QP_STATE, true, "In every step"},
+    {"IBV_QP_CUR_STATE", IBV_QP_CUR_STATE, true, "EINVAL where it is another"},
+    {"IBV_QP_EN_SQD_ASYNC_NOTIFY", IBV_QP_EN_SQD_ASYNC_NOTIFY, true, ""},
+    {"IBV_QP_ACCESS_FLAGS", IBV_QP_ACCESS_FLAGS, true, "EINVAL for a bit that verbs does not define"},
+    {"IBV_QP_PKEY_INDEX", IBV_QP_PKEY_INDEX, true, "0"},
+    {"IBV_QP_PORT", IBV_QP_PORT, true, "1"},
+    {"IBV_QP_QKEY", IBV_QP_QKEY, true, "EPERM for one of 0x80000000 and above without CAP_NET_RAW"},
+    {"IBV_QP_AV", IBV_QP_AV, true, "With a GRH"},
+    {"IBV_QP_PATH_MTU", IBV_QP_PATH_MTU, true, "EINVAL above the port's"},
+    {"IBV_QP_TIMEOUT", IBV_QP_TIMEOUT, true, "0 to 31"},
+    {"IBV_QP_RETRY_CNT", IBV_QP_RETRY_CNT, true, "0 to 7"},
+    {"IBV_QP_RNR_RETRY", IBV_QP_RNR_RETRY, true, "0 to 7; 7 is without end"},
+    {"IBV_QP_RQ_PSN", IBV_QP_RQ_PSN, true, "The lower 24 bits"},
+    {"IBV_QP_MAX_QP_RD_ATOMIC", IBV_QP_MAX_QP_RD_ATOMIC, true, "0 to 128"},
+    {"IBV_QP_ALT_PATH", IBV_QP_ALT_PATH, false, "EINVAL: RoCE has no alternate path"},
+    {"IBV_QP_MIN_RNR_TIMER", IBV_QP_MIN_RNR_TIMER, true, "0 to 31"},
+    {"IBV_QP_SQ_PSN", IBV_QP_SQ_PSN, true, "The lower 24 bits"},
+    {"IBV_QP_MAX_DEST_RD_ATOMIC", IBV_QP_MAX_DEST_RD_ATOMIC, true, "0 to 128"},
+    {"IBV_QP_PATH_MIG_STATE", IBV_QP_PATH_MIG_STATE, true, "IBV_MIG_MIGRATED"},
+    {"IBV_QP_CAP", IBV_QP_CAP, true, "No queue is resized: EINVAL in every step"},
+    {"IBV_QP_DEST_QPN", IBV_QP_DEST_QPN, true, "24 bits"},
+    {"IBV_QP_RATE_LIMIT", IBV_QP_RATE_LIMIT, true, "Of raw packet queue pairs only: EINVAL in every step"},
 }};
 
 inline constexpr std::array<SupportSection, 10> kVerbSections{{
