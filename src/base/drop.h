@@ -38,6 +38,7 @@ enum class Drop : std::uint8_t {
   kOutOfSequence,
   kDuplicateRequest,
   kInvalidRequest,
+  kUnknownSharedQueue,
   kRemoteAccess,
   kUnexpectedResponse,
   kBadSyndrome,
@@ -97,6 +98,9 @@ inline constexpr std::array<CounterRow, kDropCount> kDropRows{{
      "Read or atomic that was answered before and is no longer remembered."},
     {"invalid_request", "packets", Side::kReceiver,
      "Request that its connection does not allow: opcodes out of order, a wrong length, too many reads at once."},
+    {"unknown_shared_queue", "packets", Side::kReceiver,
+     "XRC request for a shared receive queue that its XRC domain does not have, or for another than its message began "
+     "for."},
     {"remote_access", "packets", Side::kReceiver,
      "Request for memory that its key does not name, does not hold, or does not let it touch."},
     {"unexpected_response", "packets", Side::kReceiver, "Answer to a request that was never sent, or of another kind."},

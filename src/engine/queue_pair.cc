@@ -113,8 +113,11 @@ QueuePair::QueuePair(const QpConfig& config)
     requester_ = std::make_unique<Requester>(send_queue_, *domain_, *memory_, connection_, qpn_, config.observer,
                                              config.windows);
   }
-  if (type_ != QpType::kXrcSend) {
-    responder_ = std::make_unique<Responder>(*domain_, *memory_, connection_, qpn_, config.observer, config.windows);
+  if (type_ == QpType::kXrcReceive) {
+    responder_ = std::make_unique<Responder>(*config.xrc, connection_, qpn_, config.observer);
+  } else if (type_ != QpType::kXrcSend) {
+    responder_ =
+        std::make_unique<Responder>(Reach{domain_, memory_, config.windows}, connection_, qpn_, config.observer);
   }
 }
 
@@ -149,8 +152,9 @@ Status QueuePair::modify(const QpAttributes& attributes, AttrMask mask, const Po
   if (from == QpState::kSendQueueDrained && !ends && send_queue_.on_their_way() != 0) {
     return refuse("send queue is still draining");
   }
+  const auto overrun = [](const CompletionSink* sink) { return sink != nullptr && sink->overrun(); };
   if (from == QpState::kReset && to == QpState::kInit &&
-      (send_completions_->overrun() || receive_completions_->overrun())) {
+      (overrun(send_completions_) || overrun(receive_completions_))) {
     return refuse(
         "a completion queue of the queue pair was overrun and takes no completion any more: destroy both and make a "
         "larger one");

@@ -56,6 +56,7 @@
 #include "engine/shared_receive_queue.h"
 #include "engine/transmit.h"
 #include "engine/transport_event.h"
+#include "engine/xrc_directory.h"
 #include "verbena/result.h"
 #include "wire/packet.h"
 
@@ -74,6 +75,8 @@ enum class QpEvent : std::uint8_t {
 // What becomes of a request that is posted: a slot and a packet, a slot and a failure when its turn comes, or EINVAL.
 enum class SendVerdict : std::uint8_t { kAccept, kFailLater, kRefuse };
 
+// An XRC receive queue pair has an XRC directory, and neither domain nor completion queues; an XRC send queue pair
+// receives nothing, and may lack a completion queue for it.
 struct QpConfig {
   Qpn qpn;
   QpType type = QpType::kUd;
@@ -88,6 +91,7 @@ struct QpConfig {
   TransportObserver* observer = nullptr;  // of connections; nullptr: none
   WindowBinder* windows = nullptr;        // nullptr: no memory windows
   bool minds_congestion = true;           // of connections: ECN-capable packets, CNPs said and heeded
+  const XrcDirectory* xrc = nullptr;      // of an XRC receive queue pair
 };
 
 class alignas(64) QueuePair {
@@ -100,10 +104,9 @@ class alignas(64) QueuePair {
   // --- any thread
   Qpn qpn() const noexcept { return qpn_; }
   QpType type() const noexcept { return type_; }
-  const ProtectionDomain& domain() const noexcept { return *domain_; }
   // As granted: never less than asked.
   const QpCapabilities& capabilities() const noexcept { return capabilities_; }
-  bool has_shared_receives() const noexcept { return shared_receives_ != nullptr; }
+  bool has_shared_receives() const noexcept { return shared_receives_ != nullptr || type_ == QpType::kXrcReceive; }
   bool is_connected() const noexcept { return requester_ != nullptr || responder_ != nullptr; }
   QpState state() const noexcept { return state_.load(std::memory_order_relaxed); }
   // One of the events that happened, each until it is told once; nothing where there is none.
@@ -164,7 +167,7 @@ class alignas(64) QueuePair {
   void set_source_port(std::uint16_t port) noexcept { source_port_ = port; }
 
   // --- Requires: the receive side
-  // 0; EINVAL in RESET, with a shared receive queue, for too many SGEs; ENOMEM where full.
+  // 0; EINVAL in RESET, with a shared receive queue, for an XRC queue pair, for too many SGEs; ENOMEM where full.
   int post_receive(std::uint64_t wr_id, std::span<const Sge> sges) noexcept;
   // Not for answers. kNone: delivered. `udp_payload_size` counts the ICRC, present or not. Neither packet nor envelope
   // is kept.
@@ -236,6 +239,7 @@ class alignas(64) QueuePair {
   std::uint8_t credits() const noexcept;
   bool poll_answer(Instant now, Transmit& packet) noexcept;
   Drop receive_request(const wire::Packet& packet) noexcept;
+  CompletionSink& receive_sink() const noexcept;
   Drop check_connected(const wire::Packet& packet, const Envelope& envelope) const noexcept;
   Drop check_peer(const wire::Packet& packet, const Envelope& envelope) const noexcept;
   Drop take_packet(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size) noexcept;

@@ -25,7 +25,7 @@ bool receives(QpState state) noexcept {
 
 int QueuePair::post_receive(std::uint64_t wr_id, std::span<const Sge> sges) noexcept {
   const QpState now = state();
-  if (now == QpState::kReset || has_shared_receives()) return EINVAL;
+  if (now == QpState::kReset || has_shared_receives() || type_ == QpType::kXrcSend) return EINVAL;
   if (sges.size() > capabilities_.max_recv_sge) return EINVAL;
   int error = receive_queue_.post(wr_id, sges);
   if (error == ENOMEM) {
@@ -81,7 +81,7 @@ void QueuePair::complete_receive(std::uint64_t wr_id, WcStatus status, MemoryFau
   completion.opcode = WcOpcode::kReceive;
   completion.vendor_error = static_cast<std::uint32_t>(fault);
   completion.qp_number = qpn_.value();
-  receive_completions_->push(completion, receive_place());
+  receive_sink().push(completion, receive_place());
 }
 
 // What polling the completion of the receive that was popped last gives back. A shared queue has given it back already.

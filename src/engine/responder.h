@@ -8,8 +8,12 @@
 // Answers wait in a queue in the order of their PSNs; an acknowledgement takes in the one before it that has not left
 // yet. The bytes of a read leave from where they lie.
 //
+// Of XRC, each request says by the number of a shared receive queue whose memory it may touch, whose receives it takes
+// and where that completes (responder_xrc.cc). All packets of a message name the same queue.
+//
 // Thread-safety: none; the receive side of a queue pair owns it.
-// Ownership:     keeps references to the domain, the memory table and the connection.
+// Ownership:     keeps a reference to the connection, and pointers to the domain and the memory table. What an XRC
+//                directory gives is looked up anew in each call.
 // Errors:        a packet that changes nothing is a Drop.
 #pragma once
 
@@ -32,6 +36,7 @@
 #include "engine/shared_receive_queue.h"
 #include "engine/transmit.h"
 #include "engine/transport_event.h"
+#include "engine/xrc_directory.h"
 #include "wire/packet.h"
 
 namespace verbena::engine {
@@ -48,15 +53,11 @@ class Responder {
     Completion completion;
   };
 
-  Responder(const ProtectionDomain& domain, const MemoryTable& memory, const Connection& connection, Qpn own,
-            TransportObserver* observer, WindowBinder* windows) noexcept
-      : domain_(domain),
-        memory_(memory),
-        connection_(connection),
-        own_(own),
-        observer_(observer),
-        windows_(windows),
-        pace_(connection) {}
+  Responder(const Reach& reach, const Connection& connection, Qpn own, TransportObserver* observer) noexcept
+      : connection_(connection), own_(own), observer_(observer), xrc_(nullptr), reach_(reach), pace_(connection) {}
+  // Of XRC.
+  Responder(const XrcDirectory& directory, const Connection& connection, Qpn own, TransportObserver* observer) noexcept
+      : connection_(connection), own_(own), observer_(observer), xrc_(&directory), pace_(connection) {}
 
   // Requests are carried out from here on; the first has `expected`. Throws std::bad_alloc.
   void start(Psn expected);
@@ -64,10 +65,12 @@ class Responder {
   void grow(std::uint8_t depth);
   void reset() noexcept;
 
-  // Receives are taken from `receives`.
+  // Receives are taken from `receives`; of XRC, from the queue that the packet names.
   void on_request(const wire::Packet& packet, ReceiveSource& receives, Outcome& outcome) noexcept;
   // The receive that a message has begun to fill, if there is one: to be flushed. Then no more.
   std::optional<std::uint64_t> abandon_receive() noexcept;
+  // Of XRC: where what on_request() or abandon_receive() has just ended completes.
+  CompletionSink& xrc_completions() const noexcept { return *completions_; }
 
   // As those of the requester, for answers. `credits` is the code (wire/credit.h) of how many receives wait now.
   bool poll_transmit(Instant now, std::uint8_t credits, Transmit& packet) noexcept;
@@ -103,7 +106,8 @@ class Responder {
     std::uint64_t address = 0;  // kRead; kAtomic: the original value
     MemoryKey rkey;
     std::uint32_t length = 0;
-    bool is_first = false;  // of a read or atomic; else it is an acknowledgement, or said before
+    std::uint32_t shared_queue = 0;  // kRead of XRC
+    bool is_first = false;           // of a read or atomic; else it is an acknowledgement, or said before
   };
   // A read or an atomic that may have to be answered again.
   struct Resource {
@@ -113,6 +117,7 @@ class Responder {
     std::uint64_t address = 0;  // kAtomic: the original value
     MemoryKey rkey;
     std::uint32_t length = 0;
+    std::uint32_t shared_queue = 0;  // of XRC
   };
   struct Position {
     std::uint64_t reply = 0;
@@ -151,6 +156,11 @@ class Responder {
                          Outcome& outcome) noexcept;
   void finish(const wire::Packet& packet, const wire::OpcodeRow& row) noexcept;
 
+  // XRC.
+  void execute_for(const wire::Packet& packet, const wire::OpcodeRow& row, Outcome& outcome) noexcept;
+  bool reach_queue(std::uint32_t number) noexcept;
+  bool reach_taken() noexcept;
+
   // Refusals.
   void refuse(wire::NakCode code, const wire::Packet& packet, Drop drop, Outcome& outcome) noexcept;
   void fail_receive(WcStatus status, MemoryFault fault, Outcome& outcome) noexcept;
@@ -173,12 +183,11 @@ class Responder {
     if (observer_ != nullptr) observer_->on_transport_event(event);
   }
 
-  const ProtectionDomain& domain_;
-  const MemoryTable& memory_;
   const Connection& connection_;
   const Qpn own_;
   TransportObserver* const observer_;
-  WindowBinder* const windows_;
+  const XrcDirectory* const xrc_;  // nullptr: not of XRC
+  Reach reach_;                    // of XRC: what the latest packet named
 
   Psn expected_;
   std::uint32_t msn_ = 0;
@@ -191,6 +200,11 @@ class Responder {
   TakenReceive receive_;
   std::uint64_t done_ = 0;  // bytes of it that have arrived
   wire::Reth write_;
+
+  // Of XRC: the queue of the latest message, and where receives of it complete.
+  std::uint32_t shared_queue_ = 0;
+  std::uint64_t identity_ = 0;
+  CompletionSink* completions_ = nullptr;  // valid within one call
 
   // A ring: [head_, tail_). One place for each read or atomic that may be open is kept free of anything else.
   std::vector<Reply> replies_;

@@ -60,12 +60,13 @@ void Responder::refuse(NakCode code, const wire::Packet& packet, Drop drop, Outc
   }
   acknowledge(packet.bth.psn, wire::Syndrome::nak(code));
   outcome.fatal = true;
-  if (has_receive_) {
+  if (has_receive_ && (xrc_ == nullptr || reach_taken())) {
     fail_receive(
         code == NakCode::kRemoteAccessError ? WcStatus::kLocalAccessError : WcStatus::kRemoteInvalidRequestError,
         MemoryFault::kNone, outcome);
     return;
   }
+  has_receive_ = false;
   outcome.tells = true;
   outcome.access = code == NakCode::kRemoteAccessError;
 }
@@ -108,7 +109,7 @@ void Responder::acknowledge(Psn psn, wire::Syndrome syndrome) noexcept {
       return;
     }
   }
-  reply({ReplyKind::kAcknowledge, syndrome, psn, msn_, 0, {}, 0, false});
+  reply({ReplyKind::kAcknowledge, syndrome, psn, msn_, 0, {}, 0, 0, false});
 }
 
 // A read or an atomic was accepted: its answer waits, and is remembered in case that it gets lost.
@@ -116,10 +117,10 @@ void Responder::answer(ReplyKind kind, Psn psn, std::uint64_t address, MemoryKey
   const std::uint32_t packets = kind == ReplyKind::kRead ? packets_of(length) : 1;
   msn_ = (msn_ + 1) & Psn::kMask;
   expected_ = expected_ + packets;
-  resources_[next_resource_] = {kind, psn, packets, address, rkey, length};
+  resources_[next_resource_] = {kind, psn, packets, address, rkey, length, shared_queue_};
   next_resource_ = (next_resource_ + 1) % resources_.size();
   ++open_;
-  reply({kind, wire::Syndrome::ack(wire::kNoCreditLimit), psn, msn_, address, rkey, length, true});
+  reply({kind, wire::Syndrome::ack(wire::kNoCreditLimit), psn, msn_, address, rkey, length, shared_queue_, true});
 }
 
 // What is neither a first answer nor has room is left out: the other end will ask once more.
@@ -166,14 +167,21 @@ void Responder::on_duplicate(const wire::Packet& packet, Outcome& outcome) noexc
     outcome.drop = Drop::kDuplicateRequest;
     return;
   }
-  Reply again{
-      known->kind, wire::Syndrome::ack(wire::kNoCreditLimit), psn, msn_, known->address, known->rkey, known->length,
-      false};
+  Reply again{known->kind,
+              wire::Syndrome::ack(wire::kNoCreditLimit),
+              psn,
+              msn_,
+              known->address,
+              known->rkey,
+              known->length,
+              known->shared_queue,
+              false};
   if (known->kind == ReplyKind::kRead) {
     const auto into = static_cast<std::uint32_t>(psn.distance_from(known->psn));
     const std::uint64_t offset = std::uint64_t{into} * connection_.mtu;
     const bool same = packet.reth.rkey == known->rkey && packet.reth.address == known->address + offset &&
-                      packet.reth.length <= known->length - offset;
+                      packet.reth.length <= known->length - offset &&
+                      (xrc_ == nullptr || packet.xrceth.srqn == known->shared_queue);
     if (!same) {
       outcome.drop = Drop::kDuplicateRequest;
       return;
@@ -202,7 +210,8 @@ bool Responder::poll_transmit(Instant now, std::uint8_t credits, Transmit& packe
     const std::uint32_t offset = next_.packet * connection_.mtu;
     const std::uint32_t size = std::min(reply.length - offset, connection_.mtu);
     std::span<std::byte> bytes;
-    refused = !grants(kRemoteRead, reply.rkey, reply.address + offset, size, bytes);
+    refused = (xrc_ != nullptr && !reach_queue(reply.shared_queue)) ||
+              !grants(kRemoteRead, reply.rkey, reply.address + offset, size, bytes);
     packet.parts[1] = bytes;
   }
   if (refused) {
@@ -210,7 +219,7 @@ bool Responder::poll_transmit(Instant now, std::uint8_t credits, Transmit& packe
     // Nothing more of this answer. To be decided anew where the packet has to be made a second time.
     const Psn psn = reply.psn + next_.packet;
     const auto nak = wire::Syndrome::nak(NakCode::kRemoteAccessError);
-    make_response({ReplyKind::kAcknowledge, nak, psn, reply.msn, 0, {}, 0, false}, 0, credits, packet);
+    make_response({ReplyKind::kAcknowledge, nak, psn, reply.msn, 0, {}, 0, 0, false}, 0, credits, packet);
     count = next_.packet + 1;
   } else {
     make_response(reply, next_.packet, credits, packet);

@@ -92,7 +92,7 @@ void fill_device(device::Context& machine, ibv_device_attr& attributes) noexcept
   attributes.device_cap_flags = IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_CURR_QP_STATE_MOD |
                                 IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
                                 IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
-                                IBV_DEVICE_MEM_MGT_EXTENSIONS;
+                                IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC;
   attributes.atomic_cap = IBV_ATOMIC_HCA;
   attributes.max_pkeys = static_cast<std::uint16_t>(pkey_table_length(machine));
   attributes.phys_port_cnt = 1;

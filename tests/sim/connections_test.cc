@@ -1,6 +1,7 @@
 // Connections over a bad network. Whatever the network does: on a reliable connection each request completes once, in
 // order, with its bytes where they belong and each atomic applied once; on an unreliable one a message arrives whole or
 // not at all, and in order; and the same seed gives the same run.
+#include <array>
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -52,7 +53,8 @@ WorldPlan plan_of(std::uint64_t seed, const Impairment& impairment) {
   const std::size_t count = 1 + random() % 3;
   for (std::size_t i = 0; i < count; ++i) {
     Agreement agreement;
-    agreement.type = random() % 4 == 0 ? QpType::kUc : QpType::kRc;
+    constexpr std::array kTypes{QpType::kRc, QpType::kRc, QpType::kUc, QpType::kXrcSend};
+    agreement.type = kTypes[random() % kTypes.size()];
     agreement.mtu = kMtus[random() % kMtus.size()];
     agreement.window = kWindows[random() % kWindows.size()];
     agreement.max_reads = kReads[random() % kReads.size()];
