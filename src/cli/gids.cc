@@ -15,15 +15,16 @@
 #include "cli/gid_remark.h"
 #include "cli/interface.h"
 #include "cli/json_text.h"
-#include "cli/link_local_scope.h"
 #include "cli/subcommands.h"
 #include "cli/text_table.h"
 #include "cli/udp_port_holder.h"
 #include "cli/unusable_device.h"
 #include "rdma/device_kind.h"
+#include "verbena/destination.h"
 #include "verbena/device.h"
 #include "verbena/gid_resolver.h"
 #include "verbena/gid_table.h"
+#include "verbena/resolve.h"
 
 namespace verbena::cli {
 namespace {
@@ -179,32 +180,26 @@ int list_gids(const GidsOptions& options) {
   return code_of(unusable);
 }
 
-struct Wanted {
-  Gid destination;
-  std::uint32_t netdev = 0;  // of a link-local address with its interface, as in fe80::1%eth0; 0: by route
-};
-
-Result<Wanted> parse_wanted(const std::string& text) {
-  const std::size_t percent = text.find('%');
-  const auto destination = parse_gid(text.substr(0, percent));
-  if (!destination) {
-    return failure(ErrorCode::kInvalidArgument, fmt::format("{} is neither an IP address nor a GID", text));
+// An address alone, a link-local one with its interface as in fe80::1%eth0.
+Result<Destination> parse_wanted(const std::string& text) {
+  const std::size_t extra = text.find_first_of(",=");
+  if (extra != std::string::npos) {
+    return failure(ErrorCode::kInvalidArgument,
+                   fmt::format("{}: give an address alone; nothing else counts for the choice of a GID", text));
   }
-  if (percent == std::string::npos) return Wanted{*destination, 0};
-  if (!destination->is_link_local()) {
+  const auto destination = parse_destination(text);
+  if (destination && destination->netdev != 0 && !destination->gid.is_link_local()) {
     return failure(ErrorCode::kInvalidArgument, fmt::format("{}: only a link-local address has an interface", text));
   }
-  if (const Status status = check_scope(text, link_names()); !status) return tl::make_unexpected(status.error());
-  return Wanted{*destination, scope_index(text.substr(percent + 1))};
+  return destination;
 }
 
-Result<SourceChoice> choose(const std::string& device, const Wanted& wanted) {
+Result<SourceChoice> choose(const std::string& device, const Destination& wanted) {
   const auto context = open_device(device);
   if (!context) return tl::make_unexpected(context.error());
   const auto table = read_gid_table(context->get());
   if (!table) return tl::make_unexpected(table.error());
-  return choose_source(*table, {.destination = wanted.destination, .netdev = wanted.netdev, .source = {}},
-                       look_up_route);
+  return choose_source(*table, {.destination = wanted.gid, .netdev = wanted.netdev, .source = {}}, look_up_route);
 }
 
 // Exit code 1 where no device reaches the destination.
@@ -230,7 +225,7 @@ int explain_choice(const GidsOptions& options) {
     }
   }
   if (options.json) {
-    fmt::print("{}\n", json_text({{"destination", to_string(wanted->destination)}, {"choices", std::move(choices)}}));
+    fmt::print("{}\n", json_text({{"destination", to_string(wanted->gid)}, {"choices", std::move(choices)}}));
   }
   return reached ? kExitOk : kExitFailed;
 }

@@ -1,7 +1,6 @@
 #include "cli/link_local_scope.h"
 
 #include <algorithm>
-#include <charconv>
 #include <memory>
 
 #include <fmt/format.h>
@@ -43,13 +42,6 @@ Status check_scope(std::string_view host, const std::vector<std::string>& interf
   return failure(ErrorCode::kInvalidArgument,
                  fmt::format("{}: there is no interface \"{}\" in this network namespace (interfaces here: {})", host,
                              name, in_words(interfaces)));
-}
-
-std::uint32_t scope_index(const std::string& scope) {
-  if (const unsigned index = ::if_nametoindex(scope.c_str()); index != 0) return index;
-  std::uint32_t number = 0;
-  std::from_chars(scope.data(), scope.data() + scope.size(), number);
-  return number;
 }
 
 std::vector<std::string> link_names() {
