@@ -381,7 +381,7 @@ std::vector<Finding> check_traffic_class(const PathFacts& path) {
                  "that mean nothing",
                  path.traffic_class < 64 ? shifted : "clear the two lowest bits, or leave 2 there (ECN-capable)"})};
   }
-  if (ecn != 0 && path.traffic_class < 64) {
+  if (ecn != 0 && dscp != 0 && path.traffic_class < 64) {
     return {finding(Severity::kNote, "traffic_class", path.peer, seen,
                     {"a DSCP that was not shifted looks like this", shifted})};
   }
