@@ -257,7 +257,7 @@ void Life::send(std::uint64_t count) {
 
 void Life::end() {
   must(lane_->settle(Deadline::in(20s)), "completions at the end");
-  for (const Deadline quiet = Deadline::in(20ms); !quiet.passed();) take();
+  for (const Deadline end = Deadline::in(20s); tally_.arrived < tally_.to_own && !end.passed();) take();
   held_.clear();
   const AhStats stats = directory_.stats();
   tally_.created += stats.created;
