@@ -44,16 +44,16 @@ Result<Settings> parse_settings(const std::function<std::optional<std::string>(s
     return take(
         given(variable), [variable](const std::string& value) { return parse_switch(variable, value); }, into);
   };
-  for (const Status& status : {take_switch("VERBENA_SHM", settings.shared_memory),
-                               take_switch("VERBENA_UDP", settings.udp), take_switch("VERBENA_STRICT", settings.strict),
-                               take_switch("VERBENA_CONGESTION", settings.congestion_control),
-                               take(given("VERBENA_DEVICES"), parse_declarations, settings.devices),
-                               take(given("VERBENA_LIDS"), parse_lid_map, settings.lids),
-                               take(given("VERBENA_IMPAIR"), transport::parse_impair_spec, settings.impairment),
-                               take(given("VERBENA_LIMITS"), parse_limits, settings.limits),
-                               take(given("VERBENA_INJECT"), parse_injection, settings.injection),
-                               take(given("VERBENA_QUIRKS"), parse_quirks, settings.quirks),
-                               take(given("VERBENA_LOG"), parse_log_level, settings.log_level)}) {
+  for (const Status& status :
+       {take_switch("VERBENA_SHM", settings.shared_memory), take_switch("VERBENA_UDP", settings.udp),
+        take_switch("VERBENA_STRICT", settings.strict), take_switch("VERBENA_CONGESTION", settings.congestion_control),
+        take(given("VERBENA_DEVICES"), parse_declarations, settings.devices),
+        take(given("VERBENA_LIDS"), parse_lid_map, settings.lids),
+        take(given("VERBENA_IMPAIR"), transport::parse_impair_spec, settings.impairment),
+        take(given("VERBENA_LIMITS"), parse_limits, settings.limits),
+        take(given("VERBENA_INJECT"), parse_injection, settings.injection),
+        take(given("VERBENA_QUIRKS"), parse_quirks, settings.quirks),
+        take(given("VERBENA_LOG"), parse_log_level, settings.log_level)}) {
     if (!status) return tl::make_unexpected(status.error());
   }
   if (const auto value = given("VERBENA_SUBNET")) settings.subnet_file = *value;
