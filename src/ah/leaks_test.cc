@@ -38,7 +38,7 @@ TEST_F(Leaks, NamesThePlaceThatTookAHandle) {
   EXPECT_TRUE(directory.leaks(kAny).empty());
   const AhHandle first = *directory.acquire(to(2), soon());
   const std::uint32_t line = CallSite::current().line() - 1;
-  const AhHandle copy = first;
+  const AhHandle copy = first;  // NOLINT(performance-unnecessary-copy-initialization): what is held
   const AhHandle found = directory.find(to(2));
   const std::vector<AhHolding> held = directory.leaks(kAny);
   ASSERT_EQ(held.size(), 2U);
