@@ -295,7 +295,8 @@ TEST_F(Acquire, TicketsOfReadyDestinationsAreReady) {
 TEST_F(Acquire, ACallbackLearnsTheOutcome) {
   AhDirectory directory = make_directory();
   std::promise<Result<AhHandle>> later;
-  ASSERT_TRUE(directory.acquire_async(to(2)).on_ready([&](const Result<AhHandle>& result) { later.set_value(result); }));
+  ASSERT_TRUE(
+      directory.acquire_async(to(2)).on_ready([&](const Result<AhHandle>& result) { later.set_value(result); }));
   const Result<AhHandle> handle = later.get_future().get();
   ASSERT_TRUE(handle);
   EXPECT_EQ(handle->destination().gid, ipv4(2));
