@@ -72,6 +72,7 @@ class Rig {
   void step(Input& input);
   void post_send(Input& input);
   void post_receive(Input& input);
+  int post_to_its_queue(std::uint64_t wr_id, const Sge& sge);
   void request_arrives(Input& input);
   void response_arrives(Input& input);
   void anything_arrives(Input& input);
@@ -79,6 +80,7 @@ class Rig {
   void respond(Input& input);
   void modify(Input& input);
   void hide_memory();
+  void change_queue(Input& input);
   wire::Packet packet(Input& input, std::uint32_t psn) const;
   void deliver(const wire::Packet& packet);
   void drain();
@@ -109,6 +111,8 @@ void Rig::begin(Input& input) {
   qp().give_back_all();
   TakenReceive left;
   while (shares_ && shared_.take(0, left) == Take::kTaken) continue;
+  while (bench_.host().shared_receives().take(0, left) == Take::kTaken) continue;
+  bench_.host().xrc().add(testing::kSharedQueue, bench_.host().xrc_target());
   completed_ = posted_;
   receives_completed_ = receives_posted_;
 
@@ -167,13 +171,17 @@ void Rig::post_send(Input& input) {
   if (qp().post_send(request) == 0) ++posted_;
 }
 
+int Rig::post_to_its_queue(std::uint64_t wr_id, const Sge& sge) {
+  if (type_ == QpType::kXrcReceive) return bench_.host().shared_receives().post(wr_id, {&sge, 1});
+  return shares_ ? shared_.queue().post(wr_id, {&sge, 1}) : qp().post_receive(wr_id, {&sge, 1});
+}
+
 void Rig::post_receive(Input& input) {
   const std::uint32_t length = input.empty() ? 600 : input.u16() % kReceiveSize;
   Sge sge = bench_.host().sge(0x4000, length);
   if (!input.empty() && input.u8() % 16 == 1) sge.lkey ^= 1;
   const std::uint64_t wr_id = kFirstReceive + receives_posted_ + 1;
-  const int error = shares_ ? shared_.queue().post(wr_id, {&sge, 1}) : qp().post_receive(wr_id, {&sge, 1});
-  if (error == 0) ++receives_posted_;
+  if (post_to_its_queue(wr_id, sge) == 0) ++receives_posted_;
 }
 
 wire::Packet Rig::packet(Input& input, std::uint32_t psn) const {
@@ -192,6 +200,7 @@ wire::Packet Rig::packet(Input& input, std::uint32_t psn) const {
   made.feth.placement = choices >> 5;
   made.aeth.syndrome = wire::Syndrome((choices & 16) != 0 ? input.u8() : 0x1f);
   made.aeth.msn = choices;
+  made.xrceth.srqn = testing::kSharedQueue + (choices == 0xff ? 1 : 0);
   std::size_t size = 0;
   if (wire::row_of(made.bth.opcode).has_payload) size = (choices & 32) != 0 ? ConnectionBench::kMtu : 8;
   if ((choices & 64) != 0) size = input.u16() % payload_.size();
@@ -256,14 +265,14 @@ void Rig::transmit(Input& input) {
 void Rig::respond(Input& input) {
   std::array<Transmit, 20> batch;
   std::size_t count = 0;
-  while (count < batch.size() && qp().poll_response(batch[count])) ++count;
+  while (count < batch.size() && qp().poll_response(bench_.now, batch[count])) ++count;
   require(count < batch.size(), "a responder waits for what becomes of its packets");
   const std::size_t taken = std::min<std::size_t>(count, input.u8());
   for (std::size_t i = 0; i < taken; ++i) {
     wire::Packet sent;
     const auto bytes = testing::flatten(batch[i]);
     require(wire::decode_packet(bytes, false, sent) == Drop::kNone, "what leaves is a packet");
-    require(wire::row_of(sent.bth.opcode).is_response(), "and an answer");
+    require(wire::row_of(sent.bth.opcode).is_response() || sent.bth.opcode == wire::Opcode::kCnp, "and an answer");
   }
   if (qp().has_responses() || count != 0) qp().on_responded(taken);
   if (taken < count) qp().rewind_responses();
@@ -291,6 +300,13 @@ void Rig::hide_memory() {
   hidden_ = !hidden_;
 }
 
+// Of XRC: the queue goes, or another has its number.
+void Rig::change_queue(Input& input) {
+  auto& queues = bench_.host().xrc();
+  queues.remove(testing::kSharedQueue);
+  if (input.u8() % 2 == 0) queues.add(testing::kSharedQueue, bench_.host().xrc_target());
+}
+
 void Rig::step(Input& input) {
   switch (input.u8() % 12) {
     case 0:
@@ -314,7 +330,15 @@ void Rig::step(Input& input) {
       bench_.run_timer();
       return;
     default:
-      return input.u8() % 4 == 0 ? hide_memory() : modify(input);
+      switch (input.u8() % 8) {
+        case 0:
+        case 4:
+          return hide_memory();
+        case 1:
+          return change_queue(input);
+        default:
+          return modify(input);
+      }
   }
 }
 

@@ -45,6 +45,7 @@ namespace verbena {
 
 class Tenant;
 
+// Times are 0 or more. More than a year is taken as a year, but for device_lag, which has its own bound.
 struct AhDirectoryOptions {
   std::string name;                                              // in reports; "" stands for the device's name and port
   std::size_t max_entries = 16384;                               // lowered to the device's max_ah where that is less
@@ -73,7 +74,8 @@ struct AhDirectoryOptions {
   // for networks whose changes this host cannot see.
   std::chrono::nanoseconds max_age{0};
   // How far the device may lag behind the host's kernel. A source whose address the kernel removed is not used for that
-  // long although the device's GID table still shows it, and the table is read once more when it is over.
+  // long although the device's GID table still shows it, and the table is read once more when it is over. Up to an
+  // hour.
   std::chrono::nanoseconds device_lag = std::chrono::milliseconds(200);
   RouteLookup routes = look_up_route;
   // Tells the MAC address that the device froze. Empty: unknown, and each notice about a next hop makes its addresses
@@ -81,8 +83,13 @@ struct AhDirectoryOptions {
   NeighbourLookup neighbours = look_up_neighbour;
 };
 
-// Thread-safety: all functions, any thread. None waits but acquire(), AhTicket::wait(), close() and the destructor; and
-//                reply_to(), which after an event reads the GID table, a call into the device.
+// Thread-safety: all functions, any thread. What waits: acquire(), AhTicket::wait(), close() and the destructor;
+//                make_sender() of a tenant whose memory is full, up to 200 ms, which may destroy address handles of the
+//                tenant's other directories meanwhile; unsubscribe(), while the subscriber runs. What calls the device:
+//                create(), close() and the destructor; make_sender(), as said; reply_to(), after an event, to read the
+//                GID table; effective() and paced(), for the speed of the port. Nothing else waits or calls it.
+// Fork:          a child has none of the threads, and no use of the device. It must neither use nor destroy a
+//                directory, a handle, a lease or a sender that it inherited: end it by _exit() or exec.
 // Ownership:     move-only. Owns its address handles and its threads; keeps the ProtectionDomain, or requires that the
 //                ibv_pd outlives it. Handles, leases, tickets and senders may outlive it: they then find nothing. An
 //                address handle that a lease or work in flight kept beyond its end is destroyed with the last of them

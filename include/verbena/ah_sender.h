@@ -48,8 +48,8 @@ class VERBENA_API AhSender {
   ibv_ah* next(const Destination& destination) noexcept;
   ibv_ah* next(const AhHandle& handle) noexcept;
 
-  // The address of who sent a received datagram, for the reply: as next(reply_to(...)), without that function's lock.
-  // The addresses of this port are read again, under a lock, only after they were put in doubt. nullptr: not ready, or
+  // The address of who sent a received datagram, for the reply: as next(reply_to(...)), but it takes no lock and never
+  // calls the device. What the port's own addresses are the directory reads in the background. nullptr: not ready, or
   // the 40 bytes tell no sender: AhDirectory::reply_to() and acquire() say why.
   ibv_ah* next_reply(const ibv_wc& completion, std::span<const std::byte, 40> grh) noexcept;
 

@@ -2,6 +2,7 @@
 #include "ah/core.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <chrono>
 #include <random>
@@ -20,10 +21,47 @@ namespace {
 constexpr std::size_t kMostEntries = std::size_t{1} << 22;
 constexpr unsigned kMostCreators = 64;
 constexpr std::chrono::nanoseconds kLongestDeviceLag = std::chrono::hours(1);
+// What a longer time is taken as: "for ever", and near enough for the arithmetic of every clock.
+constexpr std::chrono::nanoseconds kForEver = std::chrono::hours(24 * 365);
+
+struct TimeOption {
+  const char* name;
+  std::chrono::nanoseconds AhDirectoryOptions::*value;
+};
+
+constexpr std::array kTimes{TimeOption{"idle_age", &AhDirectoryOptions::idle_age},
+                            TimeOption{"first_back_off", &AhDirectoryOptions::first_back_off},
+                            TimeOption{"max_back_off", &AhDirectoryOptions::max_back_off},
+                            TimeOption{"close_grace", &AhDirectoryOptions::close_grace},
+                            TimeOption{"leak_age", &AhDirectoryOptions::leak_age},
+                            TimeOption{"max_age", &AhDirectoryOptions::max_age}};
 
 std::uint64_t random_seed() {
   std::random_device device;
   return (std::uint64_t{device()} << 32) | device();
+}
+
+Status check_times(const AhDirectoryOptions& options) {
+  if (options.device_lag.count() < 0 || options.device_lag > kLongestDeviceLag) {
+    return failure(ErrorCode::kInvalidArgument,
+                   fmt::format("device_lag is {} ns; use 0 to an hour", options.device_lag.count()));
+  }
+  for (const TimeOption& time : kTimes) {
+    if ((options.*time.value).count() >= 0) continue;
+    return failure(ErrorCode::kInvalidArgument,
+                   fmt::format("{} is {} ns; use 0 or more", time.name, (options.*time.value).count()));
+  }
+  if (options.max_back_off < options.first_back_off) {
+    return failure(ErrorCode::kInvalidArgument,
+                   fmt::format("max_back_off is {} ns, which is below first_back_off ({} ns); use as much or more",
+                               options.max_back_off.count(), options.first_back_off.count()));
+  }
+  return {};
+}
+
+AhDirectoryOptions with_bounded_times(AhDirectoryOptions options) {
+  for (const TimeOption& time : kTimes) options.*time.value = std::min(options.*time.value, kForEver);
+  return options;
 }
 
 Status check_options(const AhDirectoryOptions& options) {
@@ -35,15 +73,7 @@ Status check_options(const AhDirectoryOptions& options) {
     return failure(ErrorCode::kInvalidArgument,
                    fmt::format("max_entries is {}; use 1 to {}", options.max_entries, kMostEntries));
   }
-  if (options.first_back_off.count() < 0 || options.max_back_off < options.first_back_off) {
-    return failure(ErrorCode::kInvalidArgument,
-                   "the back-off must not be negative, and max_back_off not below "
-                   "first_back_off");
-  }
-  if (options.device_lag.count() < 0 || options.device_lag > kLongestDeviceLag) {
-    return failure(ErrorCode::kInvalidArgument,
-                   fmt::format("device_lag is {} ns; use 0 to an hour", options.device_lag.count()));
-  }
+  if (Status status = check_times(options); !status) return status;
   if (options.reply_hop_limit == 0) {
     return failure(ErrorCode::kInvalidArgument, "reply_hop_limit is 0, which does not leave the host; use 64");
   }
@@ -74,7 +104,7 @@ Result<std::shared_ptr<Core>> Core::create(ibv_pd* domain, Keeper domain_keeper,
   parts.device = ibv_get_device_name(domain->context->device);
   parts.max_entries = options.max_entries;
   if (device.max_ah > 0) parts.max_entries = std::min(parts.max_entries, static_cast<std::size_t>(device.max_ah));
-  parts.options = std::move(options);
+  parts.options = with_bounded_times(std::move(options));
   parts.seat = Arbiter::of(domain->context, device.max_ah > 0 ? static_cast<std::size_t>(device.max_ah) : 0);
   parts.account = account ? std::move(account) : std::make_shared<Account>(name_of(parts), AccountLimits{});
   try {
@@ -99,10 +129,9 @@ void Core::show() {
   shown_ = report_server_->add({.name = name_, .stats = [this] { return stats(); }, .rows = [this] { return rows(); }});
 }
 
-// Called once, before anybody else has it.
+// Called once, before anybody else has it. The table is read when all that tells of its changes is listened to: between
+// the two, a change would be neither seen nor heard.
 Status Core::watch() {
-  bool changed = false;
-  static_cast<void>(read_own(changed));  // where it fails, the keeper tries again
   if (options_.watch_async_events) {
     Result<std::shared_ptr<rdma::EventWatcher>> watcher = rdma::EventWatcher::of(domain_->context);
     if (!watcher) return tl::make_unexpected(watcher.error());
@@ -116,6 +145,9 @@ Status Core::watch() {
     network_ = std::move(*network);
     network_watch_ = network_->subscribe([this](const NetworkChange& change) { on_network_change(change); });
   }
+  gids_.invalidate();
+  bool changed = false;
+  static_cast<void>(read_own(changed));  // where it fails, the keeper tries again
   return {};
 }
 

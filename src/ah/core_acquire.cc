@@ -260,25 +260,34 @@ void Core::drop_sender(const std::shared_ptr<SendQueue>& queue) {
                    name_, in_words(rest_of(*queue)))});
 }
 
-// What is idle or failed makes room; the keeper takes it from the device.
+// What is idle or failed makes room, in whichever directory of the tenant; the keeper takes it from the device.
 bool Core::charge_sender(std::size_t bytes) {
   const Deadline deadline = room_deadline();
-  Lock lock(mutex_);
-  for (;;) {
-    if (account_->charge_memory(bytes)) return true;
-    if (closed_ || deadline.passed()) return false;
-    const std::size_t most = bytes / kDestinationBytes + 1;
-    if (trim_negative() == 0) counts_.reclaimed_pressure += reclaim(most, kNever, AhCause::kPressure);
+  const std::size_t most = bytes / kDestinationBytes + 1;
+  while (!account_->charge_memory(bytes)) {
+    {
+      const Lock lock(mutex_);
+      if (closed_ || deadline.passed()) return false;
+    }
+    ask_for_room(Shortage::kMemory, most);
+    Lock lock(mutex_);
     room_.wait_for(lock, std::chrono::milliseconds(1));
   }
+  return true;
 }
 
-// A queue with work in flight stays: its stamps hold back what that work names.
+// A queue with work in flight stays: its stamps hold back what that work names. Those of one that goes are taken out of
+// what was seen of each entry: it is use that changes the sum of the stamps, and nothing else.
 void Core::retire_sender(const std::shared_ptr<SendQueue>& queue) {
   if (queue->outstanding() != 0) return;
-  const Lock lock(senders_mutex_);
+  const Lock lock(mutex_);
+  const Lock senders_lock(senders_mutex_);
   const auto at = std::find(senders_.begin(), senders_.end(), queue);
   if (at == senders_.end()) return;
+  for (Entry* entry : by_slot_) {
+    if (entry == nullptr) continue;
+    entry->seen_stamps -= static_cast<std::uint32_t>(queue->stamps[entry->slot].load(std::memory_order_relaxed));
+  }
   past_hits_ += queue->position + queue->retracted;
   past_misses_ += queue->misses;
   past_misused_ += queue->misused;

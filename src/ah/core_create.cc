@@ -350,7 +350,8 @@ void Core::on_created(Binding& binding, Entry& entry, Epoch begun, const Neighbo
   }
   if (entry.first_binding == nullptr) {
     if (entry.state == EntryState::kReady) retire(entry, binding.key);
-  } else if (begun.all != epoch_.all) {
+  } else if (begun.all != epoch_.all) {  // while it was made; its replacement is asked for above
+    count_stale(revalidate_cause_);
     entry.stale = true;
     detach(entry);
   }

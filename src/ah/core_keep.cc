@@ -209,8 +209,9 @@ void Core::shut_down() {
   if (report_server_) report_server_->remove(shown_);  // after the close: these are its last values
   report_server_.reset();
   leave_arbiter();
+  let_go_of_domain();  // handles, and others who were asking it for room, may keep the Core for a while
   AhLeftover left = leftover();
-  std::erase_if(left.held, [this](const AhHolding& one) { return !one.lease && one.held <= options_.leak_age; });
+  std::erase_if(left.held, [this](const AhHolding& one) { return !one.lease && one.held < options_.leak_age; });
   if (left.rows.empty() && left.held.empty()) return;
   detail::report_release_failure(
       {ErrorCode::kBusy, 0,

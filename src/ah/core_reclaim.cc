@@ -20,9 +20,9 @@ constexpr std::size_t kBatchMost = 256;
 
 }  // namespace
 
-// Acquire: partner of the release decrements of handles and pins. Pins first: settle() makes a handle out of a pin
-// without mutex_, and then drops the pin. Who sees that pin gone sees the handle; the other way round it could see
-// neither.
+// Acquire: partner of the release decrements of handles and pins, which take no mutex_. What makes the first handle of
+// a binding, be it out of a pin (settle()) or by its key, does: where both are zero here, they stay so until it is let
+// go.
 bool Core::is_unheld(const Binding& binding) const {
   return binding.pins.load(std::memory_order_acquire) == 0 && binding.handles.load(std::memory_order_acquire) == 0 &&
          !binding.attempt;

@@ -42,14 +42,15 @@ AhStats Core::stats() {
     stats.negative += !ready && !binding.attempt && binding.trouble ? 1U : 0U;
     stats.handles += binding.handles.load(std::memory_order_relaxed);
   });
-  std::int64_t oldest_ns = now_ns();
+  const std::int64_t now = now_ns();
+  std::int64_t oldest_ns = now;
   for (const Entry* entry : by_slot_) {
     if (entry == nullptr) continue;
     stats.leases += entry->leases.load(std::memory_order_relaxed);
     if (entry->state != EntryState::kCreating) oldest_ns = std::min(oldest_ns, entry->created_ns);
   }
   constexpr std::int64_t kNsPerMs = 1'000'000;
-  stats.oldest_ms = static_cast<std::uint64_t>((now_ns() - oldest_ns) / kNsPerMs);
+  stats.oldest_ms = static_cast<std::uint64_t>((now - oldest_ns) / kNsPerMs);
   const Lock senders_lock(senders_mutex_);
   stats.hits += past_hits_;
   stats.misses += past_misses_;

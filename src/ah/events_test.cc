@@ -1,3 +1,4 @@
+#include <atomic>
 #include <cctype>
 #include <cerrno>
 #include <cstring>
@@ -386,6 +387,46 @@ TEST_F(Events, ASubscriberForWhomNoThreadCanBeMadeIsRefusedInWords) {
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, ::testing::HasSubstr("thread"));
   EXPECT_TRUE(directory.subscribe([](const AhEvent&) {}));
+}
+
+// Which is after the directory has read the table, and before it could hear of it later on.
+TEST_F(Events, AChangeOfTheTableWhileADirectoryIsMadeIsNotLost) {
+  AhDirectory other = make_directory();
+  const AhHandle of_other = *other.acquire(to(2), soon());
+  std::atomic<bool> first{true};
+  set_table_hook([&] {
+    if (!first.exchange(false)) return;
+    std::vector<GidPlace> gids = usual_gids();
+    gids[2].gid = ipv4(9);
+    gids.push_back({ipv4(1), IBV_GID_TYPE_ROCE_V2, kNetdev});
+    set_gids("fake0", 1, gids);
+    raise_event("fake0", IBV_EVENT_GID_CHANGE);
+    EXPECT_TRUE(eventually([&] { return other.stats().replaced == 1; }));
+  });
+  AhDirectory directory = make_directory();
+  AhSender sender = std::move(*directory.make_sender());
+  const AhHandle handle = *directory.acquire(to(2), soon());
+  EXPECT_TRUE(eventually([&] {
+    ibv_ah* address = sender.next(handle);
+    sender.drained();
+    return address != nullptr && attributes_of(address).grh.sgid_index == 3;
+  }));
+  set_table_hook({});
+}
+
+// It is ready, and stale from the beginning.
+TEST_F(Events, WhatIsPutInDoubtWhileItIsMadeIsCountedAsStale) {
+  AhDirectory directory = make_directory(fed(options()));
+  set_create_hook([&](const ibv_ah_attr&) {
+    if (attempts() == 1) directory.on_async_event(event_of(IBV_EVENT_PORT_ACTIVE));
+    return 0;
+  });
+  const AhHandle handle = *directory.acquire(to(2), soon());
+  ASSERT_TRUE(eventually([&] { return directory.stats().replaced == 1; }));
+  const AhStats stats = directory.stats();
+  EXPECT_EQ(stats.stale, 1U);
+  EXPECT_EQ(stats.stale_port, 1U);
+  EXPECT_EQ(creations(), 2U);
 }
 
 }  // namespace

@@ -116,7 +116,7 @@ TEST_F(Leaks, TheEndOfADirectoryNamesHandlesHeldBeyondTheLimitAndNoOthers) {
   { handle = *make_directory().acquire(to(2), soon()); }
   EXPECT_EQ(reported, "");
   AhDirectoryOptions strict = options();
-  strict.leak_age = std::chrono::nanoseconds(-1);
+  strict.leak_age = std::chrono::nanoseconds(0);
   { handle = *make_directory(strict).acquire(to(3), soon()); }
   EXPECT_THAT(reported, AllOf(HasSubstr("1 handle(s) of ::ffff:10.0.0.3"), HasSubstr(here().substr(0, 14))));
 }

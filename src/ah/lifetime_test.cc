@@ -317,5 +317,54 @@ TEST_F(Lifetime, HitsOfSendersThatAreGoneStayCounted) {
   EXPECT_EQ(directory.stats().misses, 2U);
 }
 
+// Whoever else keeps what is behind it, be it another directory that was asking it for room.
+TEST_F(Lifetime, ADirectoryThatLeavesNothingLetsGoOfTheDomainAlthoughAHandleOutlivesIt) {
+  AhDirectory directory = make_directory();
+  const AhHandle handle = *directory.acquire(to(2), soon());
+  directory = AhDirectory();
+  const Status closed = domain.close();
+  EXPECT_TRUE(closed) << closed.error().message;
+  EXPECT_EQ(live().domains, 0U);
+}
+
+TEST_F(Lifetime, TimesThatMeanForEverAreTakenAndNegativeOnesRefusedInWords) {
+  const auto with = [this](std::chrono::nanoseconds AhDirectoryOptions::*which, std::chrono::nanoseconds value) {
+    AhDirectoryOptions odd = options();
+    odd.*which = value;
+    return AhDirectory::create(domain, 1, odd);
+  };
+  using Options = AhDirectoryOptions;
+  constexpr auto kForEver = std::chrono::nanoseconds::max();
+  const std::vector<std::pair<std::string, std::chrono::nanoseconds Options::*>> times{
+      {"idle_age", &Options::idle_age},         {"first_back_off", &Options::first_back_off},
+      {"max_back_off", &Options::max_back_off}, {"close_grace", &Options::close_grace},
+      {"leak_age", &Options::leak_age},         {"max_age", &Options::max_age},
+      {"device_lag", &Options::device_lag}};
+  for (const auto& [name, which] : times) {
+    const Result<AhDirectory> negative = with(which, std::chrono::nanoseconds(-1));
+    ASSERT_FALSE(negative) << name;
+    EXPECT_EQ(negative.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_THAT(negative.error().message, ::testing::HasSubstr(name + " is -1 ns"));
+  }
+  EXPECT_THAT(with(&Options::device_lag, kForEver).error().message, ::testing::HasSubstr("device_lag is"));
+  EXPECT_THAT(with(&Options::max_back_off, {}).error().message, ::testing::HasSubstr("below first_back_off"));
+  AhDirectoryOptions longest = options();
+  for (const auto& [name, which] : times) {
+    if (name != "device_lag") longest.*which = kForEver;
+  }
+  AhDirectory directory = make_directory(longest);
+  set_create_hook([](const ibv_ah_attr&) { return EHOSTUNREACH; });
+  EXPECT_FALSE(directory.acquire(to(3), soon()));
+  set_create_hook({});
+  const Result<AhHandle> remembered = directory.acquire(to(3), soon());
+  ASSERT_FALSE(remembered) << "the back-off is over at once";
+  EXPECT_THAT(remembered.error().message, ::testing::HasSubstr("failed 1 time(s)"));
+  ASSERT_TRUE(directory.acquire(to(2), soon()));
+  EXPECT_FALSE(directory.find(to(2)).empty());
+  EXPECT_EQ(directory.stats().replaced, 0U);
+  directory = AhDirectory();
+  EXPECT_EQ(live().addresses, 0U);
+}
+
 }  // namespace
 }  // namespace verbena::fake

@@ -59,16 +59,31 @@ TEST_F(Limits, EnomemWithEverythingHeldIsExhaustedAndNotRemembered) {
 TEST_F(Limits, WhatIsHeldAndFoundNoRoomIsTriedAgainAfterItsBackOff) {
   set_max_ah("fake0", 1);
   set_advertised_max_ah("fake0", 1 << 20);
-  AhDirectory directory = make_directory();
+  AhDirectoryOptions brief = options();
+  brief.first_back_off = brief.max_back_off = std::chrono::milliseconds(1);
+  AhDirectory directory = make_directory(brief);
   const AhHandle held = *directory.acquire(to(2), soon());
   AhLease lease = std::move(*held.lease());
+  ibv_ah* old = lease.get();
   directory.on_network_change({.kind = NetworkChange::Kind::kNeighbour, .netdev = 0, .address = std::nullopt});
-  ASSERT_TRUE(eventually([&] { return directory.stats().failed == 1; }));
-  EXPECT_FALSE(directory.acquire(to(3), soon()));  // takes as long as a retry would
-  EXPECT_EQ(attempts(), 3U);
+  // Nobody asks again, and it is tried again, in vain while the lease keeps the device's only place.
+  ASSERT_TRUE(eventually([&] { return directory.stats().failed >= 3; }));
+  EXPECT_FALSE(is_destroyed(old));
   lease = AhLease();
-  ASSERT_TRUE(eventually([] { return live().addresses == 0; }));
-  EXPECT_TRUE(directory.acquire(to(2), soon()));  // but whoever asks is answered
+  ASSERT_TRUE(eventually([&] { return is_destroyed(old) && held.lease().has_value(); }));
+  EXPECT_EQ(directory.rows()[0].failures, 0U);
+}
+
+TEST_F(Limits, WhoAsksForWhatFoundNoRoomIsAnsweredBeforeItsBackOffIsOver) {
+  set_max_ah("fake0", 1);
+  set_advertised_max_ah("fake0", 1 << 20);
+  AhDirectory directory = make_directory();  // whose back-off is an hour
+  const AhHandle held = *directory.acquire(to(2), soon());
+  ASSERT_FALSE(directory.acquire(to(3), soon()));
+  EXPECT_EQ(attempts(), 2U);
+  AhLease lease = std::move(*held.lease());
+  EXPECT_FALSE(directory.acquire(to(3), soon()));
+  EXPECT_EQ(attempts(), 3U);
 }
 
 TEST_F(Limits, PressureTakesTheLeastRecentlyUsed) {
@@ -83,6 +98,34 @@ TEST_F(Limits, PressureTakesTheLeastRecentlyUsed) {
   EXPECT_TRUE(directory.find(to(3)).empty());
   EXPECT_FALSE(directory.find(to(2)).empty());
   EXPECT_FALSE(directory.find(to(4)).empty());
+}
+
+// Its stamps go with it. What the others have not used since is no younger for that.
+TEST_F(Limits, PressureIsNotMisledByASenderThatGoes) {
+  AhDirectoryOptions three = options();
+  three.max_entries = 3;
+  AhDirectory directory = make_directory(three);
+  AhSender goes = std::move(*directory.make_sender());
+  AhSender stays = std::move(*directory.make_sender());
+  std::vector<AhHandle> held;
+  for (std::uint32_t i = 2; i < 5; ++i) held.push_back(*directory.acquire(to(i), soon()));
+  const auto use = [](AhSender& sender, const AhHandle& handle) {
+    ASSERT_NE(sender.next(handle), nullptr);
+    sender.drained();
+  };
+  use(goes, held[0]);
+  use(stays, held[1]);
+  use(stays, held[2]);
+  EXPECT_FALSE(directory.acquire(to(5), soon()));  // looks at who was used since the last time
+  use(stays, held[1]);
+  EXPECT_FALSE(directory.acquire(to(5), soon()));
+  goes = AhSender();
+  held.clear();
+  ASSERT_TRUE(directory.acquire(to(5), soon()));
+  EXPECT_TRUE(directory.find(to(2)).empty());
+  ASSERT_TRUE(directory.acquire(to(6), soon()));
+  EXPECT_TRUE(directory.find(to(4)).empty());
+  EXPECT_FALSE(directory.find(to(3)).empty());
 }
 
 TEST_F(Limits, IdleDestinationsAreGivenBack) {

@@ -115,6 +115,14 @@ TEST_F(MemoryBudget, ASenderFindsRoomWhereThereIsSomethingIdle) {
   EXPECT_LE(tenant.usage().memory, kThin);
 }
 
+TEST_F(MemoryBudget, ASenderFindsItInTheOtherDirectoryOfTheTenantToo) {
+  AhDirectory second = make(2);
+  for (std::uint32_t peer = 2; peer < 2 + kMany; ++peer) ASSERT_TRUE(first.acquire(to(peer), soon()));
+  const Result<AhSender> sender = second.make_sender();
+  EXPECT_TRUE(sender) << sender.error().message;
+  EXPECT_LE(tenant.usage().memory, kThin);
+}
+
 TEST_F(MemoryBudget, WhatFailedAndNobodyAsksForAnyMoreGoes) {
   AhDirectoryOptions brief = options();
   brief.idle_age = std::chrono::milliseconds(1);

@@ -71,6 +71,7 @@ Result<Tenant> Tenant::create(const Context& context, TenantOptions options, Cal
   if (!device) return tl::make_unexpected(device.error());
   auto state = std::make_unique<State>();
   if (options.name.empty()) options.name = "a tenant of " + context.name();
+  options.close_grace = std::min<std::chrono::nanoseconds>(options.close_grace, std::chrono::hours(24 * 365));
   state->account = std::make_shared<ah::Account>(options.name,
                                                  ah::AccountLimits{.max_handles = options.max_handles,
                                                                    .max_memory = options.max_memory,

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <latch>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -58,21 +57,21 @@ TEST(WorkPool, WhatFailedBeforeHasItsTurnsWithinAStream) {
 
 TEST(WorkPool, WhatIsNotDueHoldsNoThread) {
   WorkPool pool(1);
-  std::mutex mutex;
-  std::string order;
-  std::latch done(2);
-  const auto note = [&](char letter) {
-    return [&, letter] {
-      const std::lock_guard lock(mutex);
-      order += letter;
-      done.count_down();
-    };
-  };
-  const auto due = Deadline::Clock::now() + std::chrono::milliseconds(200);
-  pool.submit_at(due, Lane::kUrgent, note('d'));
-  pool.submit_at(due + std::chrono::hours(1), Lane::kUrgent, note('x'));
-  pool.submit(Lane::kLater, note('a'));
-  done.wait();
+  std::string order;  // of the one thread, and read when it has told
+  std::latch has_a(1);
+  std::latch has_d(1);
+  pool.submit_at(Deadline::Clock::now() + std::chrono::hours(1), Lane::kUrgent, [&] { order += 'x'; });
+  pool.submit(Lane::kLater, [&] {
+    order += 'a';
+    has_a.count_down();
+  });
+  has_a.wait();
+  const auto due = Deadline::Clock::now() + std::chrono::milliseconds(1);
+  pool.submit_at(due, Lane::kUrgent, [&] {
+    order += 'd';
+    has_d.count_down();
+  });
+  has_d.wait();
   EXPECT_GE(Deadline::Clock::now(), due);
   EXPECT_EQ(order, "ad");
 }

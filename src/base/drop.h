@@ -21,6 +21,8 @@ enum class Drop : std::uint8_t {
   kPayloadTooLong,
   // The receiver has nobody for it.
   kUnknownDestination,
+  kUnknownLid,
+  kGidNotOfLid,
   kUnknownQpn,
   kNotAttached,
   kHandOverFailed,
@@ -36,6 +38,7 @@ enum class Drop : std::uint8_t {
   kOutOfSequence,
   kDuplicateRequest,
   kInvalidRequest,
+  kUnknownSharedQueue,
   kRemoteAccess,
   kUnexpectedResponse,
   kBadSyndrome,
@@ -69,6 +72,11 @@ inline constexpr std::array<CounterRow, kDropCount> kDropRows{{
     {"icrc_mismatch", "packets", Side::kReceiver, "Invariant CRC does not match: damaged on the way or badly built."},
     {"payload_too_long", "packets", Side::kReceiver, "Payload longer than the MTU of the port."},
     {"unknown_destination", "packets", Side::kReceiver, "Destination address is not a GID of the port."},
+    {"unknown_lid", "packets", Side::kReceiver,
+     "InfiniBand: destination LID is not one of the port. The sender's address is older than the LID, or the LID map "
+     "leads to the wrong host."},
+    {"gid_not_of_lid", "packets", Side::kReceiver,
+     "InfiniBand: the destination GID in the GRH belongs to another port than the destination LID."},
     {"unknown_qpn", "packets", Side::kReceiver,
      "No queue pair has the destination QPN: destroyed, or of an earlier process."},
     {"not_attached", "packets", Side::kReceiver,
@@ -90,6 +98,9 @@ inline constexpr std::array<CounterRow, kDropCount> kDropRows{{
      "Read or atomic that was answered before and is no longer remembered."},
     {"invalid_request", "packets", Side::kReceiver,
      "Request that its connection does not allow: opcodes out of order, a wrong length, too many reads at once."},
+    {"unknown_shared_queue", "packets", Side::kReceiver,
+     "XRC request for a shared receive queue that its XRC domain does not have, or for another than its message began "
+     "for."},
     {"remote_access", "packets", Side::kReceiver,
      "Request for memory that its key does not name, does not hold, or does not let it touch."},
     {"unexpected_response", "packets", Side::kReceiver, "Answer to a request that was never sent, or of another kind."},
@@ -102,8 +113,8 @@ inline constexpr std::array<CounterRow, kDropCount> kDropRows{{
      "The ring of a process on this host held what cannot be, and was closed with what it still held."},
     {"no_route", "packets", Side::kSender, "The kernel has no route or neighbour for the destination."},
     {"udp_not_open", "packets", Side::kSender,
-     "UDP port 4791 of the source address is not open here: another user or a kernel RoCE device holds it (`verbena "
-     "gids` says who), or VERBENA_UDP=off."},
+     "UDP port 4791 (InfiniBand: 4797) of the source address is not open here: another user or a kernel RoCE device "
+     "holds it (`verbena gids` says who), or VERBENA_UDP=off."},
     {"peer_gone", "packets", Side::kSender, "The destination process on this host has ended."},
     {"peer_stalled", "packets", Side::kSender,
      "The destination process on this host does not take packets out of its ring."},

@@ -86,7 +86,7 @@ Status Demo::meet() {
   const auto server = receive_hello(responder_.channel(), deadline);
   if (!server) return tl::make_unexpected(server.error());
   client_ = server->client;
-  auto device = plan_.device.empty() ? choose_device(server->gids) : Result<std::string>(plan_.device);
+  auto device = plan_.device.empty() ? choose_device(*server) : Result<std::string>(plan_.device);
   if (!device) return tl::make_unexpected(device.error());
   auto endpoint = UdEndpoint::open({.device = *device, .payload_bytes = plan_.size});
   if (!endpoint) return tl::make_unexpected(endpoint.error());

@@ -12,12 +12,23 @@ namespace verbena::cli {
 
 void add_device_settings(CLI::App& subcommand, DeviceSettings& settings) {
   subcommand
-      .add_option("--devices", settings.devices, "Interfaces to make devices of, in this order (VERBENA_DEVICES)")
-      ->type_name("IFACE[,IFACE...]")
+      .add_option("--devices", settings.devices,
+                  "Interfaces to make devices of, in this order (VERBENA_DEVICES). "
+                  "IFACE/link_layer=infiniband/lid=4 is an InfiniBand port")
+      ->type_name("IFACE[/KEY=VALUE...][,...]")
+      ->group(kDeviceSettings);
+  subcommand
+      .add_option("--lids", settings.lids, "LIDs of InfiniBand ports on other hosts, as in 8@10.0.0.2 (VERBENA_LIDS)")
+      ->type_name("LID@ADDRESS[,...]")
+      ->group(kDeviceSettings);
+  subcommand
+      .add_option("--subnet", settings.subnet,
+                  "What a subnet manager would tell InfiniBand ports; watched for changes (VERBENA_SUBNET)")
+      ->type_name("FILE")
       ->group(kDeviceSettings);
   subcommand
       .add_option("--impair", settings.impair,
-                  "Lose, duplicate, delay, reorder or corrupt on purpose, by a seed (VERBENA_IMPAIR)")
+                  "Lose, duplicate, delay, reorder, corrupt or mark on purpose, by a seed (VERBENA_IMPAIR)")
       ->type_name("SPEC")
       ->group(kDeviceSettings);
   subcommand.add_option("--limits", settings.limits, "Lower limits, as in max_ah=64 (VERBENA_LIMITS)")
@@ -40,6 +51,10 @@ void add_device_settings(CLI::App& subcommand, DeviceSettings& settings) {
       ->group(kDeviceSettings);
   subcommand.add_flag("--no-udp", settings.no_udp, "Do not open UDP port 4791: stay on this host (VERBENA_UDP=off)")
       ->group(kDeviceSettings);
+  subcommand
+      .add_flag("--no-congestion", settings.no_congestion,
+                "Connections neither send ECN-capable packets nor slow down at marks (VERBENA_CONGESTION=off)")
+      ->group(kDeviceSettings);
   subcommand.add_option("--log", settings.log, "How much the device tells on stderr (VERBENA_LOG)")
       ->check(CLI::IsMember({"off", "error", "warn", "info", "debug"}))
       ->type_name("LEVEL")
@@ -49,6 +64,10 @@ void add_device_settings(CLI::App& subcommand, DeviceSettings& settings) {
 Variables to_variables(const DeviceSettings& settings, const std::string& directory) {
   Variables variables;
   if (!settings.devices.empty()) variables.emplace_back("VERBENA_DEVICES", settings.devices);
+  if (!settings.lids.empty()) variables.emplace_back("VERBENA_LIDS", settings.lids);
+  if (!settings.subnet.empty()) {
+    variables.emplace_back("VERBENA_SUBNET", (std::filesystem::path(directory) / settings.subnet).string());
+  }
   if (!settings.impair.empty()) variables.emplace_back("VERBENA_IMPAIR", settings.impair);
   if (!settings.limits.empty()) variables.emplace_back("VERBENA_LIMITS", settings.limits);
   if (!settings.inject.empty()) variables.emplace_back("VERBENA_INJECT", settings.inject);
@@ -57,6 +76,7 @@ Variables to_variables(const DeviceSettings& settings, const std::string& direct
     variables.emplace_back("VERBENA_PCAP", (std::filesystem::path(directory) / settings.pcap).string());
   }
   if (settings.no_shm) variables.emplace_back("VERBENA_SHM", "off");
+  if (settings.no_congestion) variables.emplace_back("VERBENA_CONGESTION", "off");
   if (settings.no_udp) variables.emplace_back("VERBENA_UDP", "off");
   if (!settings.log.empty()) variables.emplace_back("VERBENA_LOG", settings.log);
   return variables;

@@ -16,6 +16,8 @@ namespace verbena::cli {
 
 struct DeviceSettings {
   std::string devices;  // empty: as the device chooses
+  std::string lids;     // empty: every LID is on this host
+  std::string subnet;   // empty: no file
   std::string impair;   // empty: no impairment
   std::string limits;   // empty: those of the device
   std::string inject;   // empty: no faults
@@ -23,6 +25,7 @@ struct DeviceSettings {
   std::string log;      // empty: the device's default
   bool no_shm = false;
   bool no_udp = false;
+  bool no_congestion = false;
   bool strict = false;
 };
 

@@ -154,7 +154,7 @@ Result<PingReport> ping_host(const PingOptions& options) {
   if (!channel) return tl::make_unexpected(channel.error());
   const auto server = receive_hello(*channel, deadline);
   if (!server) return tl::make_unexpected(server.error());
-  auto device = options.device.empty() ? choose_device(server->gids) : Result<std::string>(options.device);
+  auto device = options.device.empty() ? choose_device(*server) : Result<std::string>(options.device);
   if (!device) return tl::make_unexpected(device.error());
   auto endpoint = UdEndpoint::open(endpoint_options(options, *device));
   if (!endpoint) return tl::make_unexpected(endpoint.error());

@@ -1,6 +1,7 @@
 #include "cli/ping_server.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <utility>
 
@@ -23,6 +24,7 @@ constexpr auto kAddressPatience = 200ms;     // for the address of a client's fi
 constexpr auto kLinePatience = 1s;
 constexpr std::size_t kMaxReplies = 64;  // addresses of one client that are kept ready
 constexpr int kRoomAttempts = 1000;
+constexpr int kListenerRest_ms = 100;  // when it could not take in who waits
 
 }  // namespace
 
@@ -40,7 +42,13 @@ void PingServer::add_client(ControlChannel channel) {
 
 void PingServer::accept_clients() {
   if (!listener_) return;
-  while (Descriptor socket = accept_from(listener_)) add_client(ControlChannel(std::move(socket)));
+  errno = 0;
+  while (Descriptor socket = accept_from(listener_)) {
+    add_client(ControlChannel(std::move(socket)));
+    errno = 0;
+  }
+  // Who waits in the line of a listener without a descriptor for it would wake poll() for ever.
+  listener_rests_ = errno != 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED;
 }
 
 void PingServer::serve_control() {
@@ -159,10 +167,10 @@ Status PingServer::sleep() {
   if (!arrivals) return tl::make_unexpected(arrivals.error());
   if (!arrivals->empty()) return serve_datagrams(*arrivals);
   std::vector<pollfd> waiting{{endpoint_.event_fd(), POLLIN, 0}};
-  if (listener_) waiting.push_back({listener_.get(), POLLIN, 0});
+  if (listener_ && !listener_rests_) waiting.push_back({listener_.get(), POLLIN, 0});
   for (const auto& [number, client] : clients_) waiting.push_back({client.channel.fd(), POLLIN, 0});
   // A signal between the last look at stop_requested() and here must not be slept over for long.
-  ::poll(waiting.data(), static_cast<nfds_t>(waiting.size()), 1000);
+  ::poll(waiting.data(), static_cast<nfds_t>(waiting.size()), listener_rests_ ? kListenerRest_ms : 1000);
   return (waiting.front().revents & POLLIN) != 0 ? endpoint_.take_event() : Status();
 }
 

@@ -71,6 +71,7 @@ class PingServer {
   UdEndpoint& endpoint_;
   Announce announce_;
   Descriptor listener_;
+  bool listener_rests_ = false;  // no descriptor was left for who waits there
   std::map<std::uint32_t, Client> clients_;
   std::uint32_t next_client_ = 1;
   std::uint64_t answered_ = 0;

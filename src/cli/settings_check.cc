@@ -1,5 +1,4 @@
 // Settings of the software RNIC that it would refuse, found before a device is asked for.
-#include <algorithm>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include "cli/device_settings.h"
 #include "device/settings.h"
+#include "device/subnet_file.h"
 #include "transport/tap/tap.h"
 
 namespace verbena::cli {
@@ -22,18 +22,26 @@ std::string value_of(const char* variable) {
 }
 
 // Nothing for a name that is an interface here.
-std::string refused_interface(std::string_view names) {
-  while (!names.empty()) {
-    const std::string name(names.substr(0, names.find(',')));
+std::string refused_interface(std::string_view devices) {
+  const auto declarations = device::parse_declarations(devices);
+  if (!declarations) return declarations.error().message;
+  for (const auto& [name, infiniband] : *declarations) {
     if (::if_nametoindex(name.c_str()) == 0) {
       return fmt::format(
           "VERBENA_DEVICES names \"{}\", which is no interface of this network namespace (`ip link` lists "
           "them), so there is no software device",
           name);
     }
-    names.remove_prefix(std::min(name.size() + 1, names.size()));
   }
   return {};
+}
+
+// Of the file's own text; that it fits the devices is seen when they are opened.
+std::string refused_subnet(const std::string& file) {
+  const auto lids = device::parse_lid_map(value_of("VERBENA_LIDS"));
+  if (!lids) return {};
+  const auto subnet = device::read_subnet_file(file, *lids);
+  return subnet ? std::string() : subnet.error().message;
 }
 
 // As the device will, the file is opened; nothing less shows that it can be written.
@@ -57,6 +65,9 @@ std::optional<RefusedSetting> find_refused_setting() {
   }
   if (std::string why = refused_interface(value_of("VERBENA_DEVICES")); !why.empty()) {
     return RefusedSetting{"VERBENA_DEVICES", std::move(why)};
+  }
+  if (std::string why = refused_subnet(value_of("VERBENA_SUBNET")); !why.empty()) {
+    return RefusedSetting{"VERBENA_SUBNET", std::move(why)};
   }
   if (std::string why = refused_capture(value_of("VERBENA_PCAP")); !why.empty()) {
     return RefusedSetting{"VERBENA_PCAP", std::move(why)};

@@ -1,6 +1,7 @@
 // Looks at running processes again and again, and shows each look beside the one before it.
 #pragma once
 
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <optional>
@@ -34,6 +35,14 @@ struct Watch {
   std::function<std::string(const Survey&, const std::optional<EarlierLook<Survey>>&)> render;
 };
 
+// A second at a time: a signal between the look at stop_requested() and the sleep is not slept over for longer.
+inline void sleep_until_stopped(double seconds) {
+  constexpr double kStep_s = 1;
+  for (double left = seconds; left > 0 && !stop_requested(); left -= kStep_s) {
+    ::poll(nullptr, 0, static_cast<int>(std::min(left, kStep_s) * 1000));
+  }
+}
+
 // Until Ctrl-C, or nobody reads any more, or a look fails. The exit status.
 template <class Survey>
 int run_watch(const Watch<Survey>& watch) {
@@ -50,7 +59,7 @@ int run_watch(const Watch<Survey>& watch) {
     std::fflush(stdout);
     earlier = EarlierLook<Survey>{std::move(*seen), {}};
     earlier_time = time;
-    if (!stop_requested()) ::poll(nullptr, 0, static_cast<int>(watch.interval_s * 1000));
+    sleep_until_stopped(watch.interval_s);
   }
   return kExitOk;
 }

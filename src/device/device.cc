@@ -1,5 +1,7 @@
 #include "device/device.h"
 
+#include <algorithm>
+#include <array>
 #include <mutex>
 #include <vector>
 
@@ -12,17 +14,35 @@
 namespace verbena::device {
 namespace {
 
-// EUI-64 of a MAC address, the universal bit flipped. Interfaces without one (lo) are told apart by their index.
-std::uint64_t guid_of(const Interface& interface) noexcept {
+// EUI-64 of a MAC address, the universal bit flipped, with `middle` in its middle. Interfaces without a MAC address
+// (lo) are told apart by their index.
+std::uint64_t guid_of(const Interface& interface, std::uint16_t middle = 0xfffe) noexcept {
   const auto& mac = interface.mac;
+  const auto high = static_cast<std::uint8_t>(middle >> 8);
+  const auto low = static_cast<std::uint8_t>(middle);
   const std::array<std::uint8_t, 8> eui{
-      static_cast<std::uint8_t>(mac[0] ^ 2), mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]};
+      static_cast<std::uint8_t>(mac[0] ^ 2), mac[1], mac[2], high, low, mac[3], mac[4], mac[5]};
   std::uint64_t guid = 0;
   for (const auto byte : eui) guid = (guid << 8) | byte;
   return mac == decltype(interface.mac){} ? guid | interface.index : guid;
 }
 
-std::vector<std::unique_ptr<const Device>> make_list() {
+using DeviceList = std::vector<std::unique_ptr<const Device>>;
+
+// The same interface is one device, unless it is declared with InfiniBand ports that differ.
+bool is_there(const DeviceList& devices, const Device& wanted) {
+  return std::any_of(devices.begin(), devices.end(), [&wanted](const auto& device) {
+    return device->interface_index() == wanted.interface_index() && device->infiniband() == wanted.infiniband();
+  });
+}
+
+void add(DeviceList& devices, const Interface& interface, const std::optional<InfinibandPort>& infiniband) {
+  auto device =
+      std::make_unique<const Device>(fmt::format("{}{}", kDeviceNamePrefix, devices.size()), interface, infiniband);
+  if (!is_there(devices, *device)) devices.push_back(std::move(device));
+}
+
+DeviceList make_list() {
   const auto& settings = environment();
   if (!settings) return {};
   auto netlink = Netlink::open();
@@ -32,10 +52,14 @@ std::vector<std::unique_ptr<const Device>> make_list() {
     return {};
   }
   std::vector<std::string> missing;
-  std::vector<std::unique_ptr<const Device>> devices;
-  for (const auto* interface : choose_interfaces(*network, settings->interfaces, missing)) {
-    devices.push_back(
-        std::make_unique<const Device>(fmt::format("{}{}", kDeviceNamePrefix, devices.size()), *interface));
+  DeviceList devices;
+  if (settings->devices.empty()) {
+    for (const auto* interface : choose_interfaces(*network, {}, missing)) add(devices, *interface, {});
+  }
+  for (const auto& declared : settings->devices) {
+    for (const auto* interface : choose_interfaces(*network, {declared.interface}, missing)) {
+      add(devices, *interface, declared.infiniband);
+    }
   }
   for (const auto& name : missing) {
     log(Severity::kError,
@@ -48,11 +72,16 @@ std::vector<std::unique_ptr<const Device>> make_list() {
 
 }  // namespace
 
-Device::Device(std::string name, const Interface& interface)
+Device::Device(std::string name, const Interface& interface, const std::optional<InfinibandPort>& infiniband)
     : name_(std::move(name)),
       interface_name_(interface.name),
       interface_index_(interface.index),
-      guid_(guid_of(interface)) {}
+      guid_(guid_of(interface)),
+      infiniband_(infiniband) {
+  if (!infiniband_) return;
+  if (infiniband_->guid == 0) infiniband_->guid = guid_of(interface, infiniband_->lid);
+  guid_ = infiniband_->guid;
+}
 
 std::span<const std::unique_ptr<const Device>> device_list() noexcept {
   static auto& mutex = *new std::mutex;

@@ -7,10 +7,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "device/infiniband_port.h"
 #include "device/network.h"
 
 namespace verbena::device {
@@ -19,18 +21,23 @@ inline constexpr std::string_view kDeviceNamePrefix = "verbena";
 
 class Device {
  public:
-  Device(std::string name, const Interface& interface);
+  // `infiniband`: as declared, where its port is one of InfiniBand.
+  Device(std::string name, const Interface& interface, const std::optional<InfinibandPort>& infiniband = {});
 
   const std::string& name() const noexcept { return name_; }                      // "verbena0"
   const std::string& interface_name() const noexcept { return interface_name_; }  // "eth0", when the list was made
   unsigned interface_index() const noexcept { return interface_index_; }
-  std::uint64_t guid() const noexcept { return guid_; }  // EUI-64 of the interface, host order; never 0
+  // Host order; never 0. EUI-64 of the interface; of an InfiniBand port as declared, or with the LID in its middle.
+  std::uint64_t guid() const noexcept { return guid_; }
+  // As declared, with its GUID; nothing for a device of Ethernet.
+  const std::optional<InfinibandPort>& infiniband() const noexcept { return infiniband_; }
 
  private:
   std::string name_;
   std::string interface_name_;
   unsigned interface_index_;
   std::uint64_t guid_;
+  std::optional<InfinibandPort> infiniband_;
 };
 
 // The devices that VERBENA_DEVICES asks for, made at the first call that finds any. Empty, with words in the log, where

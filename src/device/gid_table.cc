@@ -44,4 +44,11 @@ bool GidTable::follow(const Interface& interface) {
   return changed;
 }
 
+bool GidTable::set_infiniband(const Gid& gid) {
+  if (used_length_ == 1 && entries_[0].gid == gid) return false;
+  entries_[0] = {.gid = gid, .type = engine::GidType::kInfiniband};
+  used_length_ = 1;
+  return true;
+}
+
 }  // namespace verbena::device

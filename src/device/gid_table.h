@@ -1,4 +1,4 @@
-// The GID table of one RoCEv2 port: which address stands at which index.
+// The GID table of one port: which address stands at which index.
 //
 // As the kernel keeps it for rxe: on an Ethernet interface index 0 is kept for the link-local address; every other
 // address takes the lowest free index when it appears and holds it until it goes, leaving a hole. All are RoCEv2.
@@ -28,7 +28,13 @@ class GidTable {
   // Takes over the addresses of `interface`. True where any index changed.
   bool follow(const Interface& interface);
 
+  // The one GID of an InfiniBand port, at index 0. True where it changed.
+  bool set_infiniband(const Gid& gid);
+
   std::size_t length() const noexcept { return entries_.size(); }
+  engine::GidType type_at(std::size_t index) const noexcept {
+    return index < entries_.size() ? entries_[index].type : engine::GidType::kRoceV2;
+  }
   // The zero GID where the index is empty or out of the table.
   Gid at(std::size_t index) const noexcept { return index < entries_.size() ? entries_[index].gid : Gid{}; }
   std::span<const engine::GidEntry> entries() const noexcept { return entries_; }

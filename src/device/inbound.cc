@@ -4,21 +4,27 @@
 #include <utility>
 
 #include "device/clock.h"
+#include "device/infiniband_frame.h"
 #include "device/queue_pair.h"
 #include "wire/icrc.h"
+#include "wire/infiniband_header.h"
 #include "wire/network_header.h"
 
 namespace verbena::device {
 
 transport::Receipt Inbound::deliver(const transport::Incoming& datagram, Port* through) noexcept {
-  Arrival arrival{.datagram = datagram, .packet = {}, .udp_payload_size = datagram.bytes.size(), .port = through};
+  Arrival arrival{.datagram = datagram,
+                  .packet = {},
+                  .envelope = datagram.envelope,
+                  .udp_payload_size = datagram.bytes.size(),
+                  .port = through};
   if (!datagram.has_icrc) arrival.udp_payload_size += wire::kIcrcSize;
-  Drop drop = check(arrival);
+  Drop drop = check(arrival, through);
   if (drop == Drop::kNone) {
     const Qpn destination = arrival.packet.bth.destination_qpn;
     if (destination.is_multicast()) {
       drop = deliver_group(arrival, through);
-    } else if (datagram.envelope.destination.is_multicast()) {
+    } else if (arrival.envelope.destination.is_multicast()) {
       drop = Drop::kUnknownDestination;  // a group's address, but not the group's QPN
     } else if (!exchange_.owns(destination.slot())) {
       return hand_over(arrival);
@@ -36,7 +42,10 @@ DeviceCounters& Inbound::counters_of(const Arrival& arrival) noexcept {
   return arrival.port == nullptr ? host_counters_ : arrival.port->counters();
 }
 
-Drop Inbound::check(Arrival& arrival) const noexcept {
+Drop Inbound::check(Arrival& arrival, const Port* through) const noexcept {
+  const bool infiniband =
+      through == nullptr ? carries_infiniband(arrival.datagram.envelope) : through->snapshot().infiniband.has_value();
+  if (infiniband) return check_infiniband(arrival);
   const auto& [envelope, bytes, has_icrc] = arrival.datagram;
   const Drop drop = wire::decode_packet(bytes, has_icrc, arrival.packet);
   if (drop != Drop::kNone || !has_icrc) return drop;
@@ -46,6 +55,31 @@ Drop Inbound::check(Arrival& arrival) const noexcept {
   return icrc.is_good() ? Drop::kNone : Drop::kIcrcMismatch;
 }
 
+Drop Inbound::check_infiniband(Arrival& arrival) const noexcept {
+  const auto& [carrier, bytes, has_icrc] = arrival.datagram;
+  wire::InfinibandHeaderView header;
+  if (const Drop drop = wire::decode_infiniband_header(bytes, has_icrc, header); drop != Drop::kNone) return drop;
+  const auto rest = bytes.subspan(header.size);
+  arrival.envelope = header.envelope;
+  arrival.udp_payload_size -= header.size;
+  const Drop drop = wire::decode_packet(rest, has_icrc, arrival.packet);
+  if (drop != Drop::kNone || !has_icrc) return drop;
+  return wire::verify_infiniband_icrc(bytes.first(header.size), rest) ? Drop::kNone : Drop::kIcrcMismatch;
+}
+
+// Whether a packet for a queue pair of `port` was sent to that port.
+Drop Inbound::check_port(const Arrival& arrival, const Port& port, const Port* through) const noexcept {
+  const PortSnapshot& snapshot = port.snapshot();
+  const Envelope& envelope = arrival.envelope;
+  if (!snapshot.infiniband) {
+    const bool ours = through == nullptr ? snapshot.gids.contains(envelope.destination) : through == &port;
+    return ours && !envelope.is_infiniband() ? Drop::kNone : Drop::kUnknownDestination;
+  }
+  if (!snapshot.infiniband->has_lid(envelope.link.destination_lid)) return Drop::kUnknownLid;
+  const bool gid_fits = !envelope.link.has_grh || snapshot.infiniband->has_gid(envelope.destination);
+  return gid_fits ? Drop::kNone : Drop::kGidNotOfLid;
+}
+
 QueuePair* Inbound::find(Arrival& arrival, const Port* through, Drop& drop) noexcept {
   auto* queue_pair = queue_pairs_.find(arrival.packet.bth.destination_qpn);
   if (queue_pair == nullptr) {
@@ -53,12 +87,8 @@ QueuePair* Inbound::find(Arrival& arrival, const Port* through, Drop& drop) noex
     return nullptr;
   }
   Port& port = queue_pair->port();
-  const bool ours =
-      through == nullptr ? port.snapshot().gids.contains(arrival.datagram.envelope.destination) : through == &port;
-  if (!ours) {
-    drop = Drop::kUnknownDestination;
-    return nullptr;
-  }
+  drop = check_port(arrival, port, through);
+  if (drop != Drop::kNone) return nullptr;
   arrival.port = &port;
   return queue_pair;
 }
@@ -70,7 +100,7 @@ transport::Receipt Inbound::deliver_unicast(Arrival& arrival, const Port* throug
     drop = deliver_connected(arrival, *queue_pair);
     return transport::Receipt::kTaken;
   }
-  drop = queue_pair->receive(arrival.packet, arrival.datagram.envelope, arrival.udp_payload_size);
+  drop = queue_pair->receive(arrival.packet, arrival.envelope, arrival.udp_payload_size);
   if (drop != Drop::kNoReceiveRequest) return transport::Receipt::kTaken;
   // A program that polls may be about to post again; one that does not may be waiting for a processor.
   constexpr Duration kOfPolling = std::chrono::milliseconds(1);
@@ -84,7 +114,7 @@ Drop Inbound::deliver_connected(const Arrival& arrival, QueuePair& queue_pair) n
   auto& link = queue_pair.to_follow_up();
   if (!std::exchange(link.listed, true)) link.next = std::exchange(to_follow_up_, &queue_pair);
   const PutOffEvents::Scope scope(put_off_);
-  return queue_pair.receive_connected(arrival.packet, arrival.datagram.envelope, arrival.udp_payload_size, at());
+  return queue_pair.receive_connected(arrival.packet, arrival.envelope, arrival.udp_payload_size, at());
 }
 
 void Inbound::follow_up() noexcept {
@@ -106,11 +136,13 @@ Instant Inbound::at() noexcept {
 Drop Inbound::deliver_group(Arrival& arrival, const Port* through) noexcept {
   const auto* groups = groups_.load(std::memory_order_acquire);  // partner: the release store in Runtime
   Drop result = Drop::kNotAttached;
-  for (const Qpn member : groups->members(arrival.datagram.envelope.destination)) {
+  const Gid& group = arrival.envelope.destination;
+  for (const Qpn member : groups->members(group)) {
     auto* queue_pair = queue_pairs_.find(member);
     if (queue_pair == nullptr || (through != nullptr && through != &queue_pair->port())) continue;
+    if (groups->lid_of(group, member) != arrival.envelope.link.destination_lid) continue;
     arrival.port = &queue_pair->port();
-    const Drop drop = queue_pair->receive(arrival.packet, arrival.datagram.envelope, arrival.udp_payload_size);
+    const Drop drop = queue_pair->receive(arrival.packet, arrival.envelope, arrival.udp_payload_size);
     if (drop != Drop::kNone) arrival.port->counters().count(drop);
     result = Drop::kNone;
   }
@@ -120,7 +152,8 @@ Drop Inbound::deliver_group(Arrival& arrival, const Port* through) noexcept {
 transport::Receipt Inbound::hand_over(const Arrival& arrival) noexcept {
   const std::array<transport::ConstBytes, 1> parts{arrival.datagram.bytes};
   const Slot slot = arrival.packet.bth.destination_qpn.slot();
-  const transport::Outgoing onward{.envelope = &arrival.datagram.envelope,
+  const bool infiniband = arrival.envelope.is_infiniband();
+  const transport::Outgoing onward{.envelope = infiniband ? &kInfinibandEnvelope : &arrival.datagram.envelope,
                                    .parts = parts,
                                    .size = static_cast<std::uint32_t>(arrival.datagram.bytes.size()),
                                    .slot = slot,
@@ -151,7 +184,11 @@ transport::Receipt Inbound::hand_over(const Arrival& arrival) noexcept {
 }
 
 void Inbound::record(const Arrival& arrival) noexcept {
-  const wire::NetworkHeader header(arrival.datagram.envelope, arrival.datagram.bytes.size());
+  const Envelope& outer = arrival.datagram.envelope;
+  const bool infiniband = arrival.envelope.is_infiniband();
+  const wire::NetworkHeader header(carries_infiniband(outer) ? captured_envelope() : outer,
+                                   arrival.datagram.bytes.size(),
+                                   infiniband ? wire::kInfinibandUdpPort : wire::kRoceUdpPort);
   const std::array<transport::ConstBytes, 1> parts{arrival.datagram.bytes};
   tap_->write(transport::Direction::kIn, header.bytes(), parts, wall_clock_ns());
 }

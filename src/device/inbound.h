@@ -55,13 +55,16 @@ class Inbound final : public transport::Receiver {
 
  private:
   struct Arrival {
-    const transport::Incoming& datagram;
+    const transport::Incoming& datagram;  // as it came
     wire::Packet packet;
-    std::size_t udp_payload_size = 0;  // with ICRC, there or not
+    Envelope envelope;                 // of InfiniBand: what its own headers say
+    std::size_t udp_payload_size = 0;  // from the BTH, with ICRC, there or not
     Port* port = nullptr;              // whose counters count it; nullptr where no port is known
   };
 
-  Drop check(Arrival& arrival) const noexcept;
+  Drop check(Arrival& arrival, const Port* through) const noexcept;
+  Drop check_infiniband(Arrival& arrival) const noexcept;
+  Drop check_port(const Arrival& arrival, const Port& port, const Port* through) const noexcept;
   QueuePair* find(Arrival& arrival, const Port* through, Drop& drop) noexcept;
   Drop deliver_connected(const Arrival& arrival, QueuePair& queue_pair) noexcept;
   Instant at() noexcept;

@@ -7,9 +7,17 @@
 
 #include "device/log.h"
 #include "device/rcu.h"
+#include "wire/infiniband_header.h"
 #include "wire/mtu.h"
 
 namespace verbena::device {
+
+namespace {
+
+// What LRH, GRH and the carrier's IP header take beyond what wire::mtu_of_interface() allows for.
+constexpr std::uint32_t kInfinibandHeaders = 56;
+
+}  // namespace
 
 Port::Port(const Device& device, DeviceCounters counters, bool use_udp)
     : device_(device), counters_(std::move(counters)), use_udp_(use_udp), snapshot_(new PortSnapshot) {
@@ -18,6 +26,17 @@ Port::Port(const Device& device, DeviceCounters counters, bool use_udp)
 
 Port::~Port() {
   delete snapshot_.load(std::memory_order_relaxed);
+}
+
+engine::PortView PortSnapshot::view() const noexcept {
+  engine::PortView view{
+      .number = kPortNumber, .link_layer = engine::LinkLayer::kEthernet, .mtu = mtu, .gids = gids.entries()};
+  if (!infiniband) return view;
+  view.link_layer = engine::LinkLayer::kInfiniband;
+  view.lid = infiniband->lid;
+  view.lmc = infiniband->lmc;
+  view.pkeys = infiniband->pkeys;
+  return view;
 }
 
 PortSnapshot Port::copy() const {
@@ -30,24 +49,63 @@ std::string Port::interface_name() const {
   return interface_name_;
 }
 
+Status Port::configure(const InfinibandPort& configuration) {
+  const bool same_lids =
+      configuration_ && configuration_->lid == configuration.lid && configuration_->lmc == configuration.lmc;
+  if (!same_lids) {
+    auto claim = LidClaim::take(configuration);
+    if (!claim) return tl::make_unexpected(claim.error());
+    claim_ = std::move(*claim);
+    std::erase_if(former_lids_, [&](const LidRange& range) { return configuration.has_lid(range.first); });
+    if (configuration_) former_lids_.push_back({configuration_->lid, configuration_->last_lid()});
+  }
+  configuration_ = configuration;
+  return {};
+}
+
+LidRoute Port::lid_route() const {
+  LidRoute route{.lids = {configuration_->lid, configuration_->last_lid()}, .former = former_lids_, .udp_ports = {}};
+  route.udp_ports = udp_ports();
+  return route;
+}
+
+// Of which UDP is opened: the GIDs of RoCE; of InfiniBand those of the interface that carries it.
+std::set<Gid> Port::wanted_addresses(const Interface& interface, const PortSnapshot& snapshot) const {
+  std::set<Gid> wanted;
+  if (configuration_) {
+    for (const auto& address : interface.addresses) {
+      if (address.usable) wanted.insert(address.gid);
+    }
+    return wanted;
+  }
+  for (const auto& entry : snapshot.gids.entries().first(snapshot.gids.used_length())) {
+    if (!entry.gid.is_zero()) wanted.insert(entry.gid);
+  }
+  return wanted;
+}
+
 Port::Change Port::follow(const Interface* interface, Status& refusal) {
   const auto* before = snapshot_.load(std::memory_order_relaxed);
   auto after = std::make_unique<PortSnapshot>(*before);
   const Interface gone{};
   const Interface& now = interface == nullptr ? gone : *interface;
-  const bool gids_changed = after->gids.follow(now);
+  const bool gids_changed =
+      configuration_ ? after->gids.set_infiniband(configuration_->gid()) : after->gids.follow(now);
+  after->infiniband = configuration_;
   after->present = interface != nullptr;
   after->up = now.up;
   after->interface_mtu = now.mtu;
-  after->mtu = wire::byte_count(wire::mtu_of_interface(now.mtu));
+  const std::uint32_t headers = configuration_ ? kInfinibandHeaders : 0;
+  after->mtu = wire::byte_count(wire::mtu_of_interface(now.mtu - std::min(now.mtu, headers)));
   if (interface != nullptr) {
     const std::lock_guard guard(mutex_);
     interface_name_ = now.name;
   }
 
   Change change;
+  const std::set<Gid> wanted = wanted_addresses(now, *after);
   for (auto entry = udp_.begin(); entry != udp_.end();) {
-    if (after->gids.contains(entry->first)) {
+    if (wanted.contains(entry->first)) {
       ++entry;
       continue;
     }
@@ -58,24 +116,32 @@ Port::Change Port::follow(const Interface* interface, Status& refusal) {
     entry = udp_.erase(entry);
     change.routes = true;
   }
-  std::erase_if(refused_, [&after](const Gid& address) { return !after->gids.contains(address); });
-  for (const auto& entry : after->gids.entries().first(after->gids.used_length())) {
-    if (!entry.gid.is_zero() && use_udp_ && !udp_.contains(entry.gid)) change.routes |= open_udp(entry.gid, refusal);
+  std::erase_if(refused_, [&wanted](const Gid& address) { return !wanted.contains(address); });
+  for (const Gid& address : wanted) {
+    if (use_udp_ && !udp_.contains(address)) change.routes |= open_udp(address, refusal);
   }
   rejoin_groups();
   followed_ = true;
 
-  const bool was_up = before->up;
-  const bool is_up = after->up;
-  const auto mtu_before = before->mtu;
-  const auto mtu_now = after->mtu;
+  const PortSnapshot& current = *after;
   snapshot_.store(after.release(), std::memory_order_release);
   wait_for_readers();
+  raise_changes(*before, current, gids_changed);
   delete before;
-  if (mtu_before != mtu_now) tell_mtu(mtu_now);
-  if (gids_changed) raise(PortEvent::kGidChange);
-  if (was_up != is_up) raise(is_up ? PortEvent::kActive : PortEvent::kError);
   return change;
+}
+
+void Port::raise_changes(const PortSnapshot& before, const PortSnapshot& after, bool gids_changed) {
+  if (before.mtu != after.mtu) tell_mtu(after.mtu);
+  if (gids_changed) raise(PortEvent::kGidChange);
+  if (before.infiniband && after.infiniband) {
+    const InfinibandPort& was = *before.infiniband;
+    const InfinibandPort& is = *after.infiniband;
+    if (was.lid != is.lid || was.lmc != is.lmc) raise(PortEvent::kLidChange);
+    if (was.sm_lid != is.sm_lid || was.sm_sl != is.sm_sl) raise(PortEvent::kSmChange);
+    if (was.pkeys != is.pkeys) raise(PortEvent::kPkeyChange);
+  }
+  if (before.up != after.up) raise(after.up ? PortEvent::kActive : PortEvent::kError);
 }
 
 bool Port::reopen() {
@@ -95,7 +161,12 @@ void Port::rejoin_groups() {
 }
 
 bool Port::open_udp(const Gid& address, Status& refusal) {
-  auto opened = transport::UdpPort::open({.address = address, .interface_index = device_.interface_index()}, counters_);
+  transport::UdpOptions options{.address = address, .interface_index = device_.interface_index()};
+  if (configuration_) {
+    options.port = wire::kInfinibandUdpPort;
+    options.framing = transport::Framing::kInfiniband;
+  }
+  auto opened = transport::UdpPort::open(options, counters_);
   if (!opened) {
     // It is tried again and again; once is enough to say why.
     if (refused_.insert(address).second) {
@@ -109,7 +180,7 @@ bool Port::open_udp(const Gid& address, Status& refusal) {
     return false;
   }
   if (refused_.erase(address) != 0) {
-    log(Severity::kInfo, fmt::format("{}: UDP port 4791 of {} is open now", device_.name(), to_string(address)));
+    log(Severity::kInfo, fmt::format("{}: the UDP port of {} is open now", device_.name(), to_string(address)));
   }
   udp_.emplace(address, std::move(*opened));
   return true;
@@ -119,6 +190,10 @@ std::vector<transport::UdpPort*> Port::udp_ports() const {
   std::vector<transport::UdpPort*> ports;
   for (const auto& [address, port] : udp_) ports.push_back(port.get());
   return ports;
+}
+
+bool Port::has_ipv4_udp() const noexcept {
+  return std::any_of(udp_.begin(), udp_.end(), [](const auto& entry) { return entry.first.is_ipv4_mapped(); });
 }
 
 transport::UdpPort* Port::udp_port_for_group(const Gid& group) const {
@@ -134,7 +209,7 @@ Status Port::join(const Gid& group) {
   if (through != nullptr) {
     if (auto joined = through->join(group); !joined) return joined;
   } else {
-    log(Severity::kWarning, fmt::format("{}: nothing will arrive for the group {}, since UDP port 4791 is not open",
+    log(Severity::kWarning, fmt::format("{}: nothing will arrive for the group {}, since no UDP port is open",
                                         device_.name(), to_string(group)));
   }
   groups_.emplace(group, through);
@@ -171,6 +246,7 @@ void Port::detach(PortListener& listener) {
 }
 
 void Port::abandon() noexcept {
+  claim_.reset();
   for (auto& [address, port] : udp_) port->abandon();
 }
 

@@ -11,12 +11,16 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <vector>
 
 #include "device/device.h"
 #include "device/device_counters.h"
 #include "device/gid_table.h"
+#include "device/infiniband_port.h"
+#include "device/lid_claim.h"
+#include "device/routes.h"
 #include "engine/port_view.h"
 #include "transport/datagram.h"
 #include "transport/udp/udp_port.h"
@@ -25,7 +29,14 @@
 namespace verbena::device {
 
 // The numbers of enum ibv_event_type that a port can raise.
-enum class PortEvent : std::uint32_t { kActive = 9, kError = 10, kGidChange = 18 };
+enum class PortEvent : std::uint32_t {
+  kActive = 9,
+  kError = 10,
+  kLidChange = 11,
+  kPkeyChange = 12,
+  kSmChange = 13,
+  kGidChange = 18,
+};
 
 inline constexpr std::uint8_t kPortNumber = 1;
 
@@ -47,15 +58,18 @@ struct PortSnapshot {
   std::uint32_t interface_mtu = 0;  // bytes
   std::uint32_t mtu = 256;          // bytes of payload a packet
   GidTable gids;
+  std::optional<InfinibandPort> infiniband;  // nothing for Ethernet
 
-  engine::PortView view() const noexcept {
-    return {.number = kPortNumber, .link_layer = engine::LinkLayer::kEthernet, .mtu = mtu, .gids = gids.entries()};
-  }
+  engine::PortView view() const noexcept;
 };
 
 class Port {
  public:
   Port(const Device& device, DeviceCounters counters, bool use_udp);
+  // Before the first follow(), and whenever the subnet's configuration changed: an InfiniBand port takes over what it
+  // says of it at the next follow(). kBusy where another port of this network namespace has one of its LIDs: then it
+  // stays as it was.
+  Status configure(const InfinibandPort& configuration);
   ~Port();
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
@@ -82,8 +96,11 @@ class Port {
   bool reopen();
 
   std::vector<transport::UdpPort*> udp_ports() const;
+  bool has_ipv4_udp() const noexcept;
+  // Where its LIDs are now, and were before: packets of old address handles name those. Requires: an InfiniBand port.
+  LidRoute lid_route() const;
 
-  // A group that at least one queue pair here is attached to.
+  // A group that at least one queue pair here is attached to; of InfiniBand, its carrier's group.
   Status join(const Gid& group);
   void leave(const Gid& group);
 
@@ -94,6 +111,8 @@ class Port {
 
  private:
   void raise(PortEvent event);
+  void raise_changes(const PortSnapshot& before, const PortSnapshot& after, bool gids_changed);
+  std::set<Gid> wanted_addresses(const Interface& interface, const PortSnapshot& snapshot) const;
   void tell_mtu(std::uint32_t bytes);
   bool open_udp(const Gid& address, Status& refusal);
   void rejoin_groups();
@@ -106,6 +125,9 @@ class Port {
 
   // Control lock of the runtime.
   std::map<Gid, std::unique_ptr<transport::UdpPort>> udp_;
+  std::optional<InfinibandPort> configuration_;
+  std::unique_ptr<LidClaim> claim_;
+  std::vector<LidRange> former_lids_;
   bool followed_ = false;                      // once at least
   std::set<Gid> refused_;                      // addresses of now that could not be opened; the log has told of them
   std::map<Gid, transport::UdpPort*> groups_;  // joined, through which port; nullptr: through none at present

@@ -1,13 +1,16 @@
 #include "device/queue_pair.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <new>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "device/async_event.h"
 #include "device/clock.h"
+#include "device/interface_speed.h"
 #include "device/log.h"
 #include "device/privilege.h"
 #include "device/rcu.h"
@@ -22,6 +25,8 @@ constexpr std::size_t kMostBatches = 16;
 // buffer that the kernel gives it (net.core.rmem_max).
 constexpr std::uint32_t kSharedWindow = 128;
 constexpr std::uint32_t kWireWindow = 32;
+// What memory carries, in bits a second; congested only where VERBENA_IMPAIR says so.
+constexpr std::uint64_t kSharedLineRate = 100'000'000'000;
 constexpr std::uint32_t kPrivilegedQkey = 0x80000000;
 
 // Where one thread's packets lie between the engine and the transport. Kept because filling it anew costs more than
@@ -45,8 +50,12 @@ Status check_init(const Context& context, const QpInit& init) {
         fmt::format("{}: a queue pair with {} {}; up to {} are possible", context.device().name(), what, value, limit),
         EINVAL);
   };
-  if (init.send_queue == nullptr || init.receive_queue == nullptr) {
-    return failure(ErrorCode::kInvalidArgument, "a queue pair needs a completion queue for each side", EINVAL);
+  const bool receives = init.type != QpType::kXrcSend;
+  if (init.send_queue == nullptr || (receives && init.receive_queue == nullptr)) {
+    return failure(
+        ErrorCode::kInvalidArgument,
+        receives ? "a queue pair needs a completion queue for each side" : "a queue pair needs a completion queue",
+        EINVAL);
   }
   if (wanted.max_send_wr > limits.max_qp_wr) return refuse("max_send_wr", wanted.max_send_wr, limits.max_qp_wr);
   if (wanted.max_recv_wr > limits.max_qp_wr) return refuse("max_recv_wr", wanted.max_recv_wr, limits.max_qp_wr);
@@ -55,20 +64,55 @@ Status check_init(const Context& context, const QpInit& init) {
   if (wanted.max_inline_data > limits.max_inline) {
     return refuse("max_inline_data", wanted.max_inline_data, limits.max_inline);
   }
-  if (init.type != QpType::kUd && init.type != QpType::kRc && init.type != QpType::kUc) {
+  if (init.type == QpType::kXrcReceive) {
+    return failure(ErrorCode::kInvalidArgument,
+                   "an XRC receive queue pair is made in an XRC domain (IBV_QP_INIT_ATTR_XRCD), not in a protection "
+                   "domain",
+                   EINVAL);
+  }
+  if (init.type == QpType::kRawPacket) {
     return failure(ErrorCode::kUnsupported,
-                   fmt::format("{}: queue pairs of type {} are not there; RC, UC and UD are", context.device().name(),
-                               engine::name_of(init.type)),
+                   fmt::format("{}: queue pairs of type RAW_PACKET are not there; RC, UC, UD and XRC are",
+                               context.device().name()),
                    EOPNOTSUPP);
   }
   return {};
 }
 
+// Calls `action` with each completion queue that is there, once for each side.
+template <class Action>
+void for_each_side(CompletionQueue* send_queue, CompletionQueue* receive_queue, Action action) {
+  if (send_queue != nullptr) action(*send_queue);
+  if (receive_queue != nullptr) action(*receive_queue);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<QueuePair>> QueuePair::create(ProtectionDomain& domain, const QpInit& init) {
-  Context& context = domain.context();
-  if (auto checked = check_init(context, init); !checked) return tl::make_unexpected(checked.error());
+  if (auto checked = check_init(domain.context(), init); !checked) return tl::make_unexpected(checked.error());
+  QpInit used = init;
+  if (init.type == QpType::kXrcSend) {
+    used.receive_queue = nullptr;
+    used.shared_receives = nullptr;
+    used.capabilities.max_recv_wr = used.capabilities.max_recv_sge = 0;
+  }
+  return make({domain.context(), &domain, nullptr}, used);
+}
+
+Result<std::shared_ptr<QueuePair>> QueuePair::create_xrc_receive(const std::shared_ptr<XrcDomain>& domain,
+                                                                 std::uint64_t element) {
+  QpInit init;
+  init.type = QpType::kXrcReceive;
+  init.element = element;
+  auto made = make({domain->context(), nullptr, domain}, init);
+  if (!made) return tl::make_unexpected(made.error());
+  std::shared_ptr<QueuePair> shared(std::move(*made));
+  domain->enlist(shared);
+  return shared;
+}
+
+Result<std::unique_ptr<QueuePair>> QueuePair::make(const Place& place, const QpInit& init) {
+  Context& context = place.context;
   if (auto entered = context.enter(ObjectKind::kQueuePair); !entered) return tl::make_unexpected(entered.error());
   auto qpn = context.runtime().reserve_qpn();
   if (!qpn) {
@@ -76,7 +120,7 @@ Result<std::unique_ptr<QueuePair>> QueuePair::create(ProtectionDomain& domain, c
     return tl::make_unexpected(qpn.error());
   }
   try {
-    std::unique_ptr<QueuePair> made(new QueuePair(domain, init, *qpn));
+    std::unique_ptr<QueuePair> made(new QueuePair(place, init, *qpn));
     context.runtime().queue_pairs().publish(*qpn, *made);
     return made;
   } catch (const std::bad_alloc&) {
@@ -89,39 +133,44 @@ Result<std::unique_ptr<QueuePair>> QueuePair::create(ProtectionDomain& domain, c
   }
 }
 
-QueuePair::QueuePair(ProtectionDomain& domain, const QpInit& init, Qpn qpn)
-    : context_(domain.context().shared_from_this()),
-      domain_(domain),
+engine::QpConfig QueuePair::config_of(const QpInit& init, Qpn qpn) noexcept {
+  return {.qpn = qpn,
+          .type = init.type,
+          .domain = domain_ == nullptr ? nullptr : &domain_->engine(),
+          .memory = &context_->memory(),
+          .send_completions = send_queue_,
+          .receive_completions = receive_queue_,
+          .shared_receives = shared_receives_,
+          .capabilities = init.capabilities,
+          .signal_all = init.signal_all,
+          .quirks = context_->quirks().of_receiving(),
+          .observer = this,
+          .windows = context_.get(),
+          .minds_congestion = context_->runtime().settings().congestion_control,
+          .xrc = xrc_domain_.get()};
+}
+
+QueuePair::QueuePair(const Place& place, const QpInit& init, Qpn qpn)
+    : context_(place.context.shared_from_this()),
+      domain_(place.domain),
+      xrc_domain_(place.xrc_domain),
       send_queue_(init.send_queue),
       receive_queue_(init.receive_queue),
       shared_receives_(init.shared_receives),
-      element_(init.element),
       handle_(context_->next_handle()),
       signal_all_(init.signal_all),
-      engine_({.qpn = qpn,
-               .type = init.type,
-               .domain = &domain.engine(),
-               .memory = &context_->memory(),
-               .send_completions = init.send_queue,
-               .receive_completions = init.receive_queue,
-               .shared_receives = init.shared_receives,
-               .capabilities = init.capabilities,
-               .signal_all = init.signal_all,
-               .quirks = domain.context().quirks().of_receiving(),
-               .observer = this,
-               .windows = context_.get()}) {
+      engine_(config_of(init, qpn)) {
+  listeners_.add(*context_, init.element);
   engine_.set_source_port(wire::source_port_of_qpn(qpn));
   context_->enlist(*this);
-  send_queue_->attach(*this);
-  receive_queue_->attach(*this);
+  for_each_side(send_queue_, receive_queue_, [this](CompletionQueue& queue) { queue.attach(*this); });
   if (shared_receives_ != nullptr) shared_receives_->attach();
-  domain_.engine().enter(engine::Resident::kQueuePair);
+  if (domain_ != nullptr) domain_->engine().enter(engine::Resident::kQueuePair);
 }
 
 // First nothing can reach it any more, then what it used may go.
 QueuePair::~QueuePair() {
-  send_queue_->forget(*this);
-  receive_queue_->forget(*this);
+  for_each_side(send_queue_, receive_queue_, [this](CompletionQueue& queue) { queue.forget(*this); });
   if (context_->alive()) {
     context_->discharge(*this);
     disconnect();
@@ -129,15 +178,13 @@ QueuePair::~QueuePair() {
     disconnect_from_time();
     context_->free_windows_of(qpn());
     context_->runtime().queue_pairs().release(qpn());
-    send_queue_->remove_of(qpn());
-    receive_queue_->remove_of(qpn());
-    purge_events();
+    for_each_side(send_queue_, receive_queue_, [this](CompletionQueue& queue) { queue.remove_of(qpn()); });
+    listeners_.remove_all();
   }
-  send_queue_->release_use();
-  receive_queue_->release_use();
+  for_each_side(send_queue_, receive_queue_, [](CompletionQueue& queue) { queue.release_use(); });
   if (shared_receives_ != nullptr) shared_receives_->detach();
   context_->leave(ObjectKind::kQueuePair);
-  domain_.engine().leave(engine::Resident::kQueuePair);
+  if (domain_ != nullptr) domain_->engine().leave(engine::Resident::kQueuePair);
 }
 
 void QueuePair::disconnect() noexcept {
@@ -171,8 +218,7 @@ Status QueuePair::modify(const QpAttributes& attributes, engine::AttrMask mask) 
       meet_peer(attributes);
     }
     if (result && engine_.state() == QpState::kReset) {
-      send_queue_->remove_of(qpn());
-      receive_queue_->remove_of(qpn());
+      for_each_side(send_queue_, receive_queue_, [this](CompletionQueue& queue) { queue.remove_of(qpn()); });
       engine_.give_back_all();
     }
     if (result && (engine_.state() == QpState::kReadyToSend || engine_.state() == QpState::kSendQueueDrained)) {
@@ -187,8 +233,9 @@ Status QueuePair::modify(const QpAttributes& attributes, engine::AttrMask mask) 
 
 // How many packets may be on their way to it, and which process of this host it is.
 void QueuePair::meet_peer(const QpAttributes& attributes) noexcept {
-  const bool near = context_->runtime().is_on_this_host(attributes.address.destination);
+  const bool near = context_->runtime().is_on_this_host(port(), attributes.address);
   engine_.set_window(near ? kSharedWindow : kWireWindow);
+  engine_.set_line_rate(near ? kSharedLineRate : interface_bits_per_second(port().interface_name()));
   peer_slot_.store(near ? Qpn(attributes.destination_qpn).slot() : Slot{}, std::memory_order_relaxed);
 }
 
@@ -200,6 +247,7 @@ QpAttributes QueuePair::query() noexcept {
 void QueuePair::fail() noexcept {
   {
     const std::scoped_lock both(send_lock_, receive_lock_);
+    const RcuReadSection section;  // of XRC: for the queue whose receive is flushed
     engine_.fail();
   }
   tell_events();
@@ -212,7 +260,7 @@ void QueuePair::set_mtu(std::uint32_t bytes) noexcept {
 
 void QueuePair::tell_events() noexcept {
   while (const auto event = engine_.poll_event()) {
-    context_->async_events().push({element_, static_cast<std::uint32_t>(*event)});
+    listeners_.tell(static_cast<std::uint32_t>(*event));
   }
 }
 
@@ -239,14 +287,29 @@ void QueuePair::settle_receives() noexcept {
 Drop QueuePair::receive_connected(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size,
                                   Instant now) noexcept {
   Drop drop;
-  if (wire::row_of(packet.bth.opcode).is_response()) {
+  const wire::OpcodeRow& row = wire::row_of(packet.bth.opcode);
+  if (row.is_response()) {
     const std::lock_guard guard(send_lock_);
     drop = engine_.on_response(packet, envelope, now);
+  } else if (row.transport == wire::Transport::kCnp) [[unlikely]] {
+    drop = receive_cnp(packet, envelope, now);
   } else {
     const std::lock_guard guard(receive_lock_);
     drop = engine_.on_packet(packet, envelope, udp_payload_size, now);
   }
   if (drop == Drop::kNone) count_received(udp_payload_size);
+  return drop;
+}
+
+Drop QueuePair::receive_cnp(const wire::Packet& packet, const Envelope& envelope, Instant now) noexcept {
+  Drop drop;
+  {
+    const std::lock_guard guard(send_lock_);
+    drop = engine_.on_cnp(packet, envelope, now);
+  }
+  if (drop != Drop::kNone) return drop;
+  const std::lock_guard guard(receive_lock_);
+  engine_.slow_answers(now);
   return drop;
 }
 
@@ -293,10 +356,19 @@ void QueuePair::on_timer(Instant now) noexcept {
 void QueuePair::on_transport_event(engine::TransportEvent event) noexcept {
   // By the number of the event.
   static constexpr std::array kCounters{
-      Traffic::kDuplicateRequests, Traffic::kOutOfSequenceRequests, Traffic::kRnrNaksSent,
-      Traffic::kRnrNaksReceived,   Traffic::kSequenceNaksReceived,  Traffic::kRetransmissions,
-      Traffic::kAckTimeouts,       Traffic::kRetriesExceeded,       Traffic::kRnrRetriesExceeded,
+      Traffic::kDuplicateRequests,
+      Traffic::kOutOfSequenceRequests,
+      Traffic::kRnrNaksSent,
+      Traffic::kRnrNaksReceived,
+      Traffic::kSequenceNaksReceived,
+      Traffic::kRetransmissions,
+      Traffic::kAckTimeouts,
+      Traffic::kRetriesExceeded,
+      Traffic::kRnrRetriesExceeded,
       Traffic::kAcksSent,
+      Traffic::kCnpSent,
+      Traffic::kCnpHandled,
+      Traffic::kEcnMarked,
   };
   port().counters().add(kCounters[static_cast<std::size_t>(event)], 1);
 }
@@ -347,7 +419,7 @@ void QueuePair::transmit(Instant at) noexcept {
 void QueuePair::respond(Instant at) noexcept {
   if (!engine_.has_responses()) return;
   put_out(
-      at, [&](engine::Transmit& packet) { return engine_.poll_response(packet); },
+      at, [&](engine::Transmit& packet) { return engine_.poll_response(at, packet); },
       [&](std::size_t count) { engine_.on_responded(count); }, [&] { engine_.rewind_responses(); });
 }
 
@@ -377,10 +449,21 @@ std::size_t QueuePair::forget_address(const engine::AddressHandle& handle) noexc
 }
 
 std::optional<Instant> QueuePair::send_due(Instant now) noexcept {
+  std::optional<Instant> first;
+  if (engine_.is_connected()) {
+    if (!receive_lock_.try_lock()) return std::nullopt;
+    const std::lock_guard guard(receive_lock_, std::adopt_lock);
+    if (engine_.has_responses()) {
+      first = engine_.next_response();
+      if (!first || *first <= now) return std::nullopt;
+    }
+  }
   if (!send_lock_.try_lock()) return std::nullopt;
   const std::lock_guard guard(send_lock_, std::adopt_lock);
+  if (!engine_.has_untransmitted()) return first;
   const auto due = engine_.next_departure();
-  return due && *due > now ? due : std::nullopt;
+  if (!due || *due <= now) return std::nullopt;
+  return first ? std::min(*first, *due) : *due;
 }
 
 // --- receiving

@@ -4,7 +4,8 @@
 // sides). Two threads that send on one queue pair and receive on it meet in none.
 //
 // Thread-safety: all calls from any thread; destruction needs that nobody else uses it.
-// Ownership:     keeps the context alive; domain, completion queues and shared receive queue must outlive it.
+// Ownership:     keeps the context alive; domain, completion queues and shared receive queue must outlive it. An XRC
+//                receive queue pair keeps its XRC domain, and is shared by those who made and opened it.
 #pragma once
 
 #include <atomic>
@@ -15,9 +16,11 @@
 #include <span>
 
 #include "device/completion_queue.h"
+#include "device/event_listeners.h"
 #include "device/protection_domain.h"
 #include "device/shared_receive_queue.h"
 #include "device/timers.h"
+#include "device/xrc_domain.h"
 #include "engine/queue_pair.h"
 #include "transport/spin_lock.h"
 
@@ -41,9 +44,12 @@ struct QpInit {
 
 class QueuePair final : private engine::TransportObserver {
  public:
-  // Errors: EINVAL for capabilities above the limits or missing completion queues; EOPNOTSUPP for a type that moves no
-  // data yet; ENOMEM at a limit.
+  // Errors: EINVAL for capabilities above the limits, missing completion queues, or a type that is not of a protection
+  // domain; EOPNOTSUPP for one that is not there; ENOMEM at a limit.
   static Result<std::unique_ptr<QueuePair>> create(ProtectionDomain& domain, const QpInit& init);
+  // An XRC receive queue pair, of which the domain knows as long as somebody has it.
+  static Result<std::shared_ptr<QueuePair>> create_xrc_receive(const std::shared_ptr<XrcDomain>& domain,
+                                                               std::uint64_t element);
   ~QueuePair();
   QueuePair(const QueuePair&) = delete;
   QueuePair& operator=(const QueuePair&) = delete;
@@ -62,8 +68,9 @@ class QueuePair final : private engine::TransportObserver {
 
   // EBUSY while attached to a multicast group: then it must not be destroyed.
   bool in_use() const { return context_->runtime().is_attached(qpn()); }
-  Status attach(const Gid& group) { return context_->runtime().attach(group, *this); }
-  Status detach(const Gid& group) { return context_->runtime().detach(group, *this); }
+  // `lid` counts on an InfiniBand port alone. EINVAL where it is none of multicast there, or `group` is none.
+  Status attach(const Gid& group, std::uint16_t lid) { return context_->runtime().attach(group, lid, *this); }
+  Status detach(const Gid& group, std::uint16_t lid) { return context_->runtime().detach(group, lid, *this); }
 
   // Posts a list of sends under one lock and lets them go at the end.
   class SendBatch {
@@ -102,7 +109,10 @@ class QueuePair final : private engine::TransportObserver {
     std::lock_guard<transport::SpinLock> guard_;
   };
 
-  void purge_events() noexcept { context_->async_events().purge(element_); }
+  // Whoever opens an XRC receive queue pair hears of its events too, by a name of its own. Throws std::bad_alloc.
+  void add_listener(Context& context, std::uint64_t element) { listeners_.add(context, element); }
+  // For each name, before it means something else.
+  void remove_listener(std::uint64_t element) noexcept { listeners_.remove(element); }
 
   // --- for the other parts of this room
   bool is_connected() const noexcept { return engine_.is_connected(); }
@@ -128,7 +138,8 @@ class QueuePair final : private engine::TransportObserver {
   bool would_rather_wait(Instant now, Duration patience) noexcept;
   // Sends what waits, if the send side is free. True where nothing waits any more. Requires: an RCU read section.
   bool retry_send(Instant now) noexcept;
-  // When the rate of an address handle lets the next send go; nothing where it waits for room, or is being sent on.
+  // When the pace of a path or an address handle lets the next packet go; nothing where one waits for room, or is being
+  // sent on.
   std::optional<Instant> send_due(Instant now) noexcept;
   // As the engine's.
   std::size_t forget_address(const engine::AddressHandle& handle) noexcept;
@@ -139,12 +150,21 @@ class QueuePair final : private engine::TransportObserver {
 
  private:
   void disconnect_from_time() noexcept;
-  QueuePair(ProtectionDomain& domain, const QpInit& init, Qpn qpn);
+  // What it belongs to: a protection domain, or an XRC domain and nothing else.
+  struct Place {
+    Context& context;
+    ProtectionDomain* domain = nullptr;
+    std::shared_ptr<XrcDomain> xrc_domain;
+  };
+  static Result<std::unique_ptr<QueuePair>> make(const Place& place, const QpInit& init);
+  QueuePair(const Place& place, const QpInit& init, Qpn qpn);
+  engine::QpConfig config_of(const QpInit& init, Qpn qpn) noexcept;
   void finish_posting() noexcept;
   void transmit(Instant now) noexcept;  // Requires: send_lock_, an RCU read section
   void respond(Instant now) noexcept;   // Requires: receive_lock_, an RCU read section
   template <class Poll, class Done, class Rewind>
   void put_out(Instant now, Poll poll, Done done, Rewind rewind) noexcept;
+  Drop receive_cnp(const wire::Packet& packet, const Envelope& envelope, Instant now) noexcept;
   void count_received(std::size_t udp_payload_size) noexcept;
   void settle_receives() noexcept;                          // Requires: send_lock_
   void meet_peer(const QpAttributes& attributes) noexcept;  // Requires: both locks, an RCU read section
@@ -154,11 +174,12 @@ class QueuePair final : private engine::TransportObserver {
   Status check_qkey(const QpAttributes& attributes, engine::AttrMask mask) const;
 
   const std::shared_ptr<Context> context_;
-  ProtectionDomain& domain_;
-  CompletionQueue* const send_queue_;
-  CompletionQueue* const receive_queue_;
+  ProtectionDomain* const domain_;  // nullptr: of an XRC domain
+  const std::shared_ptr<XrcDomain> xrc_domain_;
+  CompletionQueue* const send_queue_;     // nullptr: sends nothing
+  CompletionQueue* const receive_queue_;  // nullptr: receives nothing, or into those of shared receive queues
   SharedReceiveQueue* const shared_receives_;
-  const std::uint64_t element_;
+  EventListeners listeners_;
   const std::uint32_t handle_;
   const bool signal_all_;
   FollowUp to_follow_up_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "device/infiniband_frame.h"
 #include "device/wire_frame.h"
 
 namespace verbena::device {
@@ -12,7 +13,15 @@ constexpr std::size_t kWireBatch = 16;
 
 bool same_way(const transport::Outgoing& a, const transport::Outgoing& b) noexcept {
   return a.slot == b.slot && a.envelope->destination == b.envelope->destination &&
-         a.envelope->source == b.envelope->source;
+         a.envelope->source == b.envelope->source &&
+         a.envelope->link.destination_lid == b.envelope->link.destination_lid &&
+         a.envelope->link.source_lid == b.envelope->link.source_lid;
+}
+
+bool is_here(const Routes& routes, const Envelope& envelope) noexcept {
+  if (!envelope.is_infiniband()) return !envelope.destination.is_multicast() && routes.is_local(envelope.destination);
+  const std::uint16_t lid = envelope.link.destination_lid;
+  return !wire::is_multicast_lid(lid) && is_lid_here(routes, lid);
 }
 
 }  // namespace
@@ -22,15 +31,16 @@ transport::SendResult Router::send(std::span<const transport::Outgoing> batch, I
   transport::SendResult result;
   while (result.taken < batch.size()) {
     const auto rest = batch.subspan(result.taken);
+    const bool infiniband = rest[0].envelope->is_infiniband();
+    const std::size_t most = infiniband ? std::min(rest.size(), kWireBatch) : rest.size();
     std::size_t length = 1;
-    while (length < rest.size() && same_way(rest[length], rest[0])) ++length;
+    while (length < most && same_way(rest[length], rest[0])) ++length;
     const auto run = rest.first(length);
 
     transport::SendResult sent;
     bool by_wire = true;
-    const Gid& destination = rest[0].envelope->destination;
-    if (use_shared_memory_ && !destination.is_multicast() && routes.is_local(destination)) {
-      const auto shared = exchange_.send(rest[0].slot, run, now);
+    if (use_shared_memory_ && is_here(routes, *rest[0].envelope)) {
+      const auto shared = infiniband ? send_shared(run, routes, now) : exchange_.send(rest[0].slot, run, now);
       by_wire = shared.reach == transport::Reach::kForeign;
       sent = shared.sent;
       if (shared.reach == transport::Reach::kAbsent) {
@@ -40,7 +50,7 @@ transport::SendResult Router::send(std::span<const transport::Outgoing> batch, I
         counters_.add(Traffic::kSentShared, sent.taken);
       }
     }
-    if (by_wire) sent = send_wire(run, routes, now);
+    if (by_wire) sent = infiniband ? send_carried(run, routes, now) : send_wire(run, routes, now);
     result.taken += sent.taken;
     if (sent.full || sent.taken < length) {
       result.full = true;
@@ -48,6 +58,41 @@ transport::SendResult Router::send(std::span<const transport::Outgoing> batch, I
     }
   }
   return result;
+}
+
+// Packets of InfiniBand, at most kWireBatch, through shared memory.
+transport::ExchangeResult Router::send_shared(std::span<const transport::Outgoing> run, const Routes& routes,
+                                              Instant now) noexcept {
+  std::array<InfinibandFrame, kWireBatch> frames;
+  std::array<transport::Outgoing, kWireBatch> sealed;
+  for (std::size_t i = 0; i < run.size(); ++i) {
+    const auto& whole = run[i].has_icrc ? run[i] : frames[i].seal(run[i], routes, false);
+    sealed[i] = frames[i].address(whole, kInfinibandEnvelope);
+  }
+  return exchange_.send(run[0].slot, std::span(sealed).first(run.size()), now);
+}
+
+// The same, in UDP.
+transport::SendResult Router::send_carried(std::span<const transport::Outgoing> run, const Routes& routes,
+                                           Instant now) noexcept {
+  const Carrier by = find_carrier(routes, *run[0].envelope);
+  if (by.udp_port == nullptr) {
+    counters_.count(Drop::kUdpNotOpen, run.size());
+    return {.taken = run.size(), .full = false};
+  }
+  const Envelope envelope{.source = by.udp_port->address(),
+                          .destination = by.destination,
+                          .source_port = wire::kInfinibandUdpPort,
+                          .traffic_class = run[0].envelope->traffic_class};
+  std::array<InfinibandFrame, kWireBatch> frames;
+  std::array<transport::Outgoing, kWireBatch> sealed;
+  for (std::size_t i = 0; i < run.size(); ++i) {
+    const auto& whole = run[i].has_icrc ? run[i] : frames[i].seal(run[i], routes, true);
+    sealed[i] = frames[i].address(whole, envelope);
+  }
+  const auto sent = by.udp_port->send(std::span(sealed).first(run.size()), now);
+  counters_.add(Traffic::kSentUdp, sent.taken);
+  return sent;
 }
 
 transport::SendResult Router::send_wire(std::span<const transport::Outgoing> run, const Routes& routes,

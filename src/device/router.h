@@ -23,6 +23,10 @@ class Router final : public transport::Sender {
   transport::SendResult send(std::span<const transport::Outgoing> batch, Instant now) noexcept override;
 
  private:
+  transport::ExchangeResult send_shared(std::span<const transport::Outgoing> run, const Routes& routes,
+                                        Instant now) noexcept;
+  transport::SendResult send_carried(std::span<const transport::Outgoing> run, const Routes& routes,
+                                     Instant now) noexcept;
   transport::SendResult send_wire(std::span<const transport::Outgoing> run, const Routes& routes, Instant now) noexcept;
 
   transport::Exchange& exchange_;

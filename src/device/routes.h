@@ -6,16 +6,40 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
+#include "base/envelope.h"
+#include "device/lid_map.h"
 #include "transport/udp/udp_port.h"
 #include "verbena/gid.h"
 
 namespace verbena::device {
 
+struct LidRange {
+  std::uint16_t first = 0;
+  std::uint16_t last = 0;
+
+  bool contains(std::uint16_t lid) const noexcept { return lid >= first && lid <= last; }
+};
+
+// An InfiniBand port of this process.
+struct LidRoute {
+  LidRange lids;
+  std::vector<LidRange> former;                // those that its ranges of before had
+  std::vector<transport::UdpPort*> udp_ports;  // that carry its packets
+
+  bool knows(std::uint16_t lid) const noexcept {
+    return lids.contains(lid) || std::any_of(former.begin(), former.end(), [lid](auto& r) { return r.contains(lid); });
+  }
+};
+
 struct Routes {
   std::vector<Gid> local;                      // of every interface of the network namespace
   std::vector<transport::UdpPort*> udp_ports;  // of the ports in use here
+
+  LidMap lids;                       // of other hosts
+  std::vector<LidRoute> infiniband;  // our ports
 
   bool is_local(const Gid& gid) const noexcept {
     return std::find(local.begin(), local.end(), gid) != local.end() || gid.is_loopback();
@@ -27,5 +51,20 @@ struct Routes {
     return found == udp_ports.end() ? nullptr : *found;
   }
 };
+
+// How a packet of InfiniBand leaves: the UDP port and the address that carry it.
+struct Carrier {
+  transport::UdpPort* udp_port = nullptr;  // nullptr: none is open here
+  Gid destination;
+};
+
+// Whether the port with `lid` is on this host, as far as the map says.
+bool is_lid_here(const Routes& routes, std::uint16_t lid) noexcept;
+// The LID that the port has now which had `lid` when an address was made from it.
+std::uint16_t current_lid(const Routes& routes, std::uint16_t lid) noexcept;
+// Requires: envelope.is_infiniband().
+Carrier find_carrier(const Routes& routes, const Envelope& envelope) noexcept;
+// The IP group that carries the packets of a multicast LID.
+Gid carrier_group(std::uint16_t lid, bool ipv4) noexcept;
 
 }  // namespace verbena::device

@@ -12,10 +12,12 @@
 #include "device/clock.h"
 #include "device/completion_queue.h"
 #include "device/environment.h"
+#include "device/infiniband_frame.h"
 #include "device/log.h"
 #include "device/queue_pair.h"
 #include "device/rcu.h"
 #include "device/wire_frame.h"
+#include "wire/infiniband_header.h"
 
 namespace verbena::device {
 namespace {
@@ -95,6 +97,15 @@ Status Runtime::start() {
   }
   inbound_ = std::make_unique<Inbound>(*exchange_, queue_pairs_, groups_, host_counters_, tap_.get());
 
+  if (!settings_.subnet_file.empty()) {
+    auto watch = FileWatch::open(settings_.subnet_file);
+    if (!watch) return tl::make_unexpected(watch.error());
+    subnet_watch_ = std::move(*watch);
+  }
+  auto subnet = read_subnet_file(settings_.subnet_file, settings_.lids);
+  if (!subnet) return tl::make_unexpected(subnet.error());
+  subnet_ = std::move(*subnet);
+
   auto netlink = Netlink::open();
   if (!netlink) return tl::make_unexpected(netlink.error());
   netlink_ = std::move(*netlink);
@@ -105,6 +116,9 @@ Status Runtime::start() {
   if (auto started = helper_.start(); !started) return started;
   for (const int fd : {exchange_->fd(), netlink_->fd()}) {
     if (auto added = helper_.add_control(fd); !added) return added;
+  }
+  if (subnet_watch_ != nullptr) {
+    if (auto added = helper_.add_control(subnet_watch_->fd()); !added) return added;
   }
   return {};
 }
@@ -129,6 +143,7 @@ Result<Port*> Runtime::open_port(const Device& device) {
   auto block = counter_memory_->add_block(device.name(), DeviceCounters::rows());
   if (!block) return tl::make_unexpected(block.error());
   auto port = std::make_unique<Port>(device, DeviceCounters(*block), settings_.udp);
+  if (auto done = configure(*port, subnet_); !done) return tl::make_unexpected(done.error());
   auto receiver = std::make_unique<PortReceiver>(*inbound_, *port);
   ports_.emplace_back(std::move(port), std::move(receiver));
   Port& opened = *ports_.back().first;
@@ -143,6 +158,46 @@ Result<Port*> Runtime::open_port(const Device& device) {
   }
   if (opened.lacks_udp()) helper_.wake();
   return &opened;
+}
+
+Status Runtime::configure(Port& port, const SubnetFile& subnet) {
+  if (!port.device().infiniband()) return {};
+  auto wanted = configured(*port.device().infiniband(), port.device().name(), subnet);
+  if (!wanted) return tl::make_unexpected(wanted.error());
+  if (const auto elsewhere = subnet.lids.address_within(wanted->lid, wanted->last_lid())) {
+    const bool here = std::any_of(network_.begin(), network_.end(), [&](const Interface& interface) {
+      return std::any_of(interface.addresses.begin(), interface.addresses.end(),
+                         [&](const auto& address) { return address.gid == *elsewhere; });
+    });
+    if (!here) {
+      return failure(
+          ErrorCode::kInvalidArgument,
+          fmt::format("{}: LID {} is that of a port on {}, as VERBENA_LIDS or VERBENA_SUBNET says, which is no "
+                      "address of this host: give the port another lid=, or correct the map",
+                      port.device().name(), wanted->lid, to_string(*elsewhere)),
+          EINVAL);
+    }
+  }
+  return port.configure(*wanted);
+}
+
+// A file that does not hold changes nothing; the log says why.
+void Runtime::follow_subnet() {
+  auto subnet = read_subnet_file(settings_.subnet_file, settings_.lids);
+  if (!subnet) {
+    log(Severity::kError, fmt::format("{} The subnet stays as it was.", subnet.error().message));
+    return;
+  }
+  for (const auto& [port, receiver] : ports_) {
+    if (auto done = configure(*port, *subnet); !done) {
+      log(Severity::kError, fmt::format("{} stays as it was: {}", port->device().name(), done.error().message));
+    }
+  }
+  subnet_ = std::move(*subnet);
+  publish_routes();
+  for (const auto& [port, receiver] : ports_) {
+    if (auto followed = follow(*port); !followed) log(Severity::kDebug, followed.error().message);
+  }
 }
 
 void Runtime::drop_last_port() {
@@ -190,11 +245,14 @@ void Runtime::publish_routes() {
   for (const auto& interface : network_) {
     for (const auto& address : interface.addresses) routes->local.push_back(address.gid);
   }
+  routes->lids = subnet_.lids;
   auto inlets = std::make_unique<Inlets>();
   const auto& before = *inlets_.load(std::memory_order_relaxed);
   for (const auto& [port, receiver] : ports_) {
+    const bool infiniband = port->device().infiniband().has_value();
+    if (infiniband) routes->infiniband.push_back(port->lid_route());
     for (auto* udp_port : port->udp_ports()) {
-      routes->udp_ports.push_back(udp_port);
+      if (!infiniband) routes->udp_ports.push_back(udp_port);
       inlets->push_back({udp_port, receiver.get()});
       const bool known =
           std::any_of(before.begin(), before.end(), [&](auto& inlet) { return inlet.udp_port == udp_port; });
@@ -221,30 +279,39 @@ Result<Qpn> Runtime::reserve_qpn() {
 
 // --- multicast
 
-Status Runtime::attach(const Gid& group, QueuePair& queue_pair) {
-  return change_groups(group, queue_pair, true);
+Status Runtime::attach(const Gid& group, std::uint16_t lid, QueuePair& queue_pair) {
+  return change_groups(group, lid, queue_pair, true);
 }
-Status Runtime::detach(const Gid& group, QueuePair& queue_pair) {
-  return change_groups(group, queue_pair, false);
+Status Runtime::detach(const Gid& group, std::uint16_t lid, QueuePair& queue_pair) {
+  return change_groups(group, lid, queue_pair, false);
 }
 
-Status Runtime::change_groups(const Gid& group, QueuePair& queue_pair, bool attach) {
+Status Runtime::change_groups(const Gid& group, std::uint16_t lid, QueuePair& queue_pair, bool attach) {
   const std::lock_guard guard(control_);
+  const bool infiniband = queue_pair.port().device().infiniband().has_value();
+  if (!infiniband) lid = 0;
+  if (infiniband && !wire::is_multicast_lid(lid)) {
+    return failure(ErrorCode::kInvalidArgument,
+                   fmt::format("LID {:#x} is none of multicast, which go from 0xc000 to 0xfffe: {} needs one", lid,
+                               to_string(group)),
+                   EINVAL);
+  }
   const auto& before = *groups_.load(std::memory_order_relaxed);
   auto after = std::make_unique<engine::MulticastTable>(before);
   const auto size = before.members(group).size();
-  auto changed = attach ? after->attach(group, queue_pair.qpn()) : after->detach(group, queue_pair.qpn());
+  auto changed = attach ? after->attach(group, queue_pair.qpn(), lid) : after->detach(group, queue_pair.qpn(), lid);
   if (!changed || after->members(group).size() == size) return changed;
 
   Port& port = queue_pair.port();
-  auto& users = group_users_[{&port, group}];
+  const Gid joined_group = infiniband ? carrier_group(lid, port.has_ipv4_udp()) : group;
+  auto& users = group_users_[{&port, joined_group}];
   if (attach && users == 0) {
-    if (auto joined = port.join(group); !joined) return joined;
+    if (auto joined = port.join(joined_group); !joined) return joined;
   }
   users = attach ? users + 1 : users - 1;
   if (users == 0) {
-    port.leave(group);
-    group_users_.erase({&port, group});
+    port.leave(joined_group);
+    group_users_.erase({&port, joined_group});
   }
   const std::unique_ptr<const engine::MulticastTable> old(groups_.exchange(after.release(), std::memory_order_acq_rel));
   wait_for_readers();
@@ -267,7 +334,10 @@ transport::SendResult Runtime::send(std::span<const transport::Outgoing> batch, 
   transport::SendResult result;
   for (const auto& plain : batch) {
     WireFrame frame;
-    const auto& sealed = frame.seal(plain, routes.udp_port_of(plain.envelope->source));
+    InfinibandFrame link_frame;
+    const auto& sealed = plain.envelope->is_infiniband()
+                             ? link_frame.seal(plain, routes, true)
+                             : frame.seal(plain, routes.udp_port_of(plain.envelope->source));
     const auto sent = next.send(std::span(&sealed, 1), now);
     if (sent.taken == 1 && tap_ != nullptr) {
       tap_->write(transport::Direction::kOut, sealed.network_header, sealed.parts, wall_clock_ns());
@@ -288,8 +358,11 @@ void Runtime::arm_timer(QueuePair& queue_pair, Instant at) noexcept {
   if (timers_.arm(queue_pair, at) && !helper_.watching()) helper_.wake();
 }
 
-bool Runtime::is_on_this_host(const Gid& address) const noexcept {
-  return settings_.shared_memory && routes_.load(std::memory_order_acquire)->is_local(address);
+bool Runtime::is_on_this_host(const Port& port, const engine::AddressVector& address) const noexcept {
+  if (!settings_.shared_memory) return false;
+  const Routes& routes = *routes_.load(std::memory_order_acquire);
+  return port.device().infiniband() ? is_lid_here(routes, address.destination_lid)
+                                    : routes.is_local(address.destination);
 }
 
 void Runtime::on_empty_poll(std::size_t budget) noexcept {
@@ -408,6 +481,10 @@ void Runtime::serve_control() noexcept {
     const std::lock_guard guard(control_);
     if (auto followed = follow_network(); !followed) log(Severity::kError, followed.error().message);
   }
+  if (subnet_watch_ != nullptr && subnet_watch_->drain()) {
+    const std::lock_guard guard(control_);
+    follow_subnet();
+  }
   if (const auto due = reopen_at_.load(std::memory_order_relaxed); due != 0 && due <= now().ns) {
     const std::lock_guard guard(control_);
     reopen_ports();
@@ -480,6 +557,7 @@ void Runtime::abandon() noexcept {
   exchange_->abandon();
   counter_memory_->abandon();
   if (tap_ != nullptr) tap_->abandon();
+  if (subnet_watch_ != nullptr) subnet_watch_->abandon();
   for (const auto& [port, receiver] : ports_) port->abandon();
 }
 

@@ -20,6 +20,7 @@
 #include "base/qpn.h"
 #include "device/delayed_events.h"
 #include "device/device_counters.h"
+#include "device/file_watch.h"
 #include "device/helper.h"
 #include "device/inbound.h"
 #include "device/injection.h"
@@ -31,7 +32,9 @@
 #include "device/routes.h"
 #include "device/settings.h"
 #include "device/srq_table.h"
+#include "device/subnet_file.h"
 #include "device/timers.h"
+#include "engine/address_handle.h"
 #include "engine/multicast_table.h"
 #include "transport/datagram.h"
 #include "transport/impair/impair.h"
@@ -69,8 +72,8 @@ class Runtime final : private HelperWork {
   SrqTable& shared_receive_queues() noexcept { return shared_receive_queues_; }
   // As QpTable::reserve, claiming one more slot where all are full.
   Result<Qpn> reserve_qpn();
-  Status attach(const Gid& group, QueuePair& queue_pair);
-  Status detach(const Gid& group, QueuePair& queue_pair);
+  Status attach(const Gid& group, std::uint16_t lid, QueuePair& queue_pair);
+  Status detach(const Gid& group, std::uint16_t lid, QueuePair& queue_pair);
   bool is_attached(Qpn qpn) const;
 
   // --- the data path
@@ -86,8 +89,8 @@ class Runtime final : private HelperWork {
   void nudge(Slot slot) noexcept {
     if (slot != Slot{}) exchange_->nudge(slot);
   }
-  // Whether packets to `address` go through shared memory. Requires: an RCU read section.
-  bool is_on_this_host(const Gid& address) const noexcept;
+  // Whether packets of `port` to `address` go through shared memory. Requires: an RCU read section.
+  bool is_on_this_host(const Port& port, const engine::AddressVector& address) const noexcept;
   // A poll found its completion queue empty: takes in what has arrived, about `budget` packets, unless another thread
   // is at it.
   void on_empty_poll(std::size_t budget) noexcept;
@@ -135,7 +138,9 @@ class Runtime final : private HelperWork {
   void reopen_ports();        // Requires: control_
   void publish_routes();      // Requires: control_
   void fail_overrun_queues() noexcept;
-  Status change_groups(const Gid& group, QueuePair& queue_pair, bool attach);
+  Status change_groups(const Gid& group, std::uint16_t lid, QueuePair& queue_pair, bool attach);
+  Status configure(Port& port, const SubnetFile& subnet);  // Requires: control_
+  void follow_subnet();                                    // Requires: control_
 
   const Settings settings_;
   Injection injection_;
@@ -162,6 +167,8 @@ class Runtime final : private HelperWork {
   mutable std::mutex control_;
   std::unique_ptr<Netlink> netlink_;
   Network network_;
+  SubnetFile subnet_;
+  std::unique_ptr<FileWatch> subnet_watch_;  // nullptr: there is no file
   std::vector<std::pair<std::unique_ptr<Port>, std::unique_ptr<PortReceiver>>> ports_;
   std::map<std::pair<Port*, Gid>, unsigned> group_users_;  // how many queue pairs of a port are in a group
 

@@ -9,17 +9,6 @@
 namespace verbena::device {
 namespace {
 
-std::vector<std::string> split(std::string_view text) {
-  std::vector<std::string> items;
-  while (!text.empty()) {
-    const auto comma = text.find(',');
-    const auto item = text.substr(0, comma);
-    if (!item.empty()) items.emplace_back(item);
-    text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
-  }
-  return items;
-}
-
 Result<bool> parse_switch(std::string_view variable, const std::string& value) {
   if (value == "on" || value == "1") return true;
   if (value == "off" || value == "0") return false;
@@ -51,20 +40,23 @@ Result<Settings> parse_settings(const std::function<std::optional<std::string>(s
     auto value = lookup(variable);
     return value && !value->empty() ? value : std::nullopt;
   };
-  if (const auto value = given("VERBENA_DEVICES")) settings.interfaces = split(*value);
   const auto take_switch = [&given](std::string_view variable, bool& into) {
     return take(
         given(variable), [variable](const std::string& value) { return parse_switch(variable, value); }, into);
   };
-  for (const Status& status : {take_switch("VERBENA_SHM", settings.shared_memory),
-                               take_switch("VERBENA_UDP", settings.udp), take_switch("VERBENA_STRICT", settings.strict),
-                               take(given("VERBENA_IMPAIR"), transport::parse_impair_spec, settings.impairment),
-                               take(given("VERBENA_LIMITS"), parse_limits, settings.limits),
-                               take(given("VERBENA_INJECT"), parse_injection, settings.injection),
-                               take(given("VERBENA_QUIRKS"), parse_quirks, settings.quirks),
-                               take(given("VERBENA_LOG"), parse_log_level, settings.log_level)}) {
+  for (const Status& status :
+       {take_switch("VERBENA_SHM", settings.shared_memory), take_switch("VERBENA_UDP", settings.udp),
+        take_switch("VERBENA_STRICT", settings.strict), take_switch("VERBENA_CONGESTION", settings.congestion_control),
+        take(given("VERBENA_DEVICES"), parse_declarations, settings.devices),
+        take(given("VERBENA_LIDS"), parse_lid_map, settings.lids),
+        take(given("VERBENA_IMPAIR"), transport::parse_impair_spec, settings.impairment),
+        take(given("VERBENA_LIMITS"), parse_limits, settings.limits),
+        take(given("VERBENA_INJECT"), parse_injection, settings.injection),
+        take(given("VERBENA_QUIRKS"), parse_quirks, settings.quirks),
+        take(given("VERBENA_LOG"), parse_log_level, settings.log_level)}) {
     if (!status) return tl::make_unexpected(status.error());
   }
+  if (const auto value = given("VERBENA_SUBNET")) settings.subnet_file = *value;
   if (const auto value = given("VERBENA_PCAP")) settings.pcap = *value;
   return settings;
 }

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "base/setting.h"
+#include "device/device_declaration.h"
 #include "device/injection.h"
+#include "device/lid_map.h"
 #include "device/limits.h"
 #include "device/quirks.h"
 #include "transport/impair/impair_spec.h"
@@ -20,9 +22,16 @@ namespace verbena::device {
 
 inline constexpr std::array kSettingRows{
     SettingRow{
-        "VERBENA_DEVICES", "IFACE[,IFACE...]", "every usable interface, that of the default route first",
+        "VERBENA_DEVICES", "IFACE[/KEY=VALUE...][,...]", "every usable interface, that of the default route first",
         "Interfaces that become verbena0, verbena1, ... in this order. Without one that is up and has an address, "
-        "`lo` is taken."},
+        "`lo` is taken. IFACE/link_layer=infiniband declares an InfiniBand port; further keys: lid=1, lmc=0, sm_lid=1, "
+        "sm_sl=0, guid, subnet_prefix=fe80::, pkeys=0xffff+0x8001."},
+    SettingRow{"VERBENA_LIDS", "LID[-LID]@ADDRESS[,...]", "none",
+               "Which LIDs of InfiniBand ports are on which other host. All others are on this host."},
+    SettingRow{
+        "VERBENA_SUBNET", "FILE", "none",
+        "What a subnet manager would tell the InfiniBand ports, in lines: `lid 8@10.0.0.2`, `port verbena0 lid=4 "
+        "sm_lid=3`. The file is watched; what changes in it raises LID, SM, P_Key and GID change events."},
     SettingRow{
         "VERBENA_SHM", "on|off", "on",
         "Whether processes of one user on one host exchange packets through shared memory. Off sends them through "
@@ -31,8 +40,8 @@ inline constexpr std::array kSettingRows{
         "VERBENA_UDP", "on|off", "on",
         "Whether UDP port 4791 is opened. Off keeps traffic on this host, without a warning where the port is taken."},
     SettingRow{"VERBENA_IMPAIR", "KEY=VALUE[,...]", "none",
-               "Faults for every packet sent, drawn from the seed: loss=5%, dup=5%, reorder=5%, corrupt=1%, delay=1ms, "
-               "jitter=200us, seed=7."},
+               "Faults for every packet sent, drawn from the seed: loss=5%, dup=5%, reorder=5%, corrupt=1%, mark=1%, "
+               "delay=1ms, jitter=200us, seed=7. mark: ECN-capable packets are marked as from a congested network."},
     SettingRow{
         "VERBENA_LIMITS", "KEY=VALUE[,...]", "none",
         "Limits of the devices, lower than they are, to rehearse running into them: max_ah=64, max_qp, max_qp_wr, "
@@ -52,6 +61,10 @@ inline constexpr std::array kSettingRows{
                "hop_limit_override: every address handle has the hop limit 64, whatever it was made with; "
                "rnr_nak_lost: a connection's message that finds no receive is answered with nothing: the sender's "
                "timeout and retry_cnt decide, not rnr_retry."},
+    SettingRow{
+        "VERBENA_CONGESTION", "on|off", "on",
+        "Whether connections mind congestion: their packets are sent ECN-capable (ECT(0), in place of the two lowest "
+        "bits of the traffic class), marked ones are answered with CNPs, and CNPs slow a connection down (DCQCN)."},
     SettingRow{"VERBENA_STRICT", "on|off", "off",
                "Whether misuse is looked for that a device need not see: an address handle that is destroyed while a "
                "posted send names it is counted and named in the log."},
@@ -61,10 +74,13 @@ inline constexpr std::array kSettingRows{
 };
 
 struct Settings {
-  std::vector<std::string> interfaces;  // empty: choose
+  std::vector<DeviceDeclaration> devices;  // empty: choose
+  LidMap lids;
+  std::string subnet_file;
   bool shared_memory = true;
   bool udp = true;
   bool strict = false;
+  bool congestion_control = true;
   transport::ImpairSpec impairment;
   engine::Limits limits = standard_limits();
   InjectionSpec injection;

@@ -17,7 +17,7 @@ Result<Settings> parse(const std::map<std::string, std::string, std::less<>>& en
 TEST(Settings, AnEmptyEnvironmentGivesTheDefaults) {
   const auto settings = parse({});
   ASSERT_TRUE(settings);
-  EXPECT_TRUE(settings->interfaces.empty());
+  EXPECT_TRUE(settings->devices.empty());
   EXPECT_TRUE(settings->shared_memory);
   EXPECT_TRUE(settings->udp);
   EXPECT_EQ(settings->log_level, "warn");
@@ -26,7 +26,7 @@ TEST(Settings, AnEmptyEnvironmentGivesTheDefaults) {
 TEST(Settings, KeepTheOrderOfTheInterfaces) {
   const auto settings = parse({{"VERBENA_DEVICES", "eth1,,lo"}});
   ASSERT_TRUE(settings);
-  EXPECT_EQ(settings->interfaces, (std::vector<std::string>{"eth1", "lo"}));
+  EXPECT_EQ(settings->devices, (std::vector<DeviceDeclaration>{{"eth1"}, {"lo"}}));
 }
 
 TEST(Settings, ABadValueIsNamedWithItsVariable) {

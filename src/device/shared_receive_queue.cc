@@ -10,6 +10,14 @@
 #include "device/rcu.h"
 
 namespace verbena::device {
+namespace {
+
+std::uint64_t next_identity() noexcept {
+  static std::atomic<std::uint64_t> last{0};  // relaxed: it only counts
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<SharedReceiveQueue>> SharedReceiveQueue::create(ProtectionDomain& domain,
                                                                        const Attributes& wanted, std::uint64_t element,
@@ -44,6 +52,7 @@ SharedReceiveQueue::SharedReceiveQueue(ProtectionDomain& domain, const Attribute
       element_(element),
       handle_(context_->next_handle()),
       xrc_(xrc),
+      identity_(next_identity()),
       queue_(wanted.max_wr, wanted.max_sge == 0 ? 1 : wanted.max_sge) {
   domain.engine().enter(engine::Resident::kSharedReceiveQueue);
 }

@@ -52,6 +52,8 @@ class SharedReceiveQueue final : public engine::ReceiveSource {
   const XrcDomain* xrc_domain() const noexcept { return xrc_.domain.get(); }
   CompletionQueue* xrc_completions() const noexcept { return xrc_.completions; }
   Qpn number() const noexcept { return number_; }
+  // Of no other queue, ever: numbers and addresses come back.
+  std::uint64_t identity() const noexcept { return identity_; }
   engine::ProtectionDomain& domain() const noexcept { return domain_.engine(); }
   Attributes attributes() const noexcept;
   // Each where given. EINVAL as engine::SharedReceiveQueue.
@@ -76,6 +78,7 @@ class SharedReceiveQueue final : public engine::ReceiveSource {
   const std::uint64_t element_;
   const std::uint32_t handle_;
   const XrcPart xrc_;
+  const std::uint64_t identity_;
   Qpn number_;              // of the XRC kind
   bool published_ = false;  // in the table of numbers
   mutable transport::SpinLock lock_;

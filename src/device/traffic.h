@@ -29,6 +29,9 @@ enum class Traffic : std::uint8_t {
   kRetriesExceeded,
   kRnrRetriesExceeded,
   kAcksSent,
+  kCnpSent,
+  kCnpHandled,
+  kEcnMarked,
   kCount,
 };
 
@@ -55,6 +58,12 @@ inline constexpr std::array<CounterRow, static_cast<std::size_t>(Traffic::kCount
     {"retries_exceeded", "connections", Side::kSender, "Connections lost because retry_cnt was used up."},
     {"rnr_retries_exceeded", "connections", Side::kSender, "Connections lost because rnr_retry was used up."},
     {"acks_sent", "packets", Side::kReceiver, "Acknowledgements and refusals that connections sent."},
+    {"np_cnp_sent", "packets", Side::kReceiver,
+     "Congestion notifications sent, since packets of a connection came with a mark of the network: one in 50 us at "
+     "most for each connection."},
+    {"rp_cnp_handled", "packets", Side::kSender, "Congestion notifications received that slowed a connection down."},
+    {"np_ecn_marked_roce_packets", "packets", Side::kReceiver,
+     "Packets that came with the ECN mark of a congested network (CE)."},
 }};
 
 }  // namespace verbena::device

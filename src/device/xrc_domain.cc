@@ -8,6 +8,10 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include "device/completion_queue.h"
+#include "device/queue_pair.h"
+#include "device/shared_receive_queue.h"
+
 namespace verbena::device {
 namespace {
 
@@ -56,6 +60,30 @@ Result<std::shared_ptr<XrcDomain>> XrcDomain::make(Context& context) {
 
 XrcDomain::~XrcDomain() {
   context_->leave(ObjectKind::kXrcDomain);
+}
+
+// Their numbers are of this process, and so is the domain.
+bool XrcDomain::find(std::uint32_t number, engine::XrcTarget& target) const noexcept {
+  SharedReceiveQueue* const queue = context_->runtime().shared_receive_queues().find(Qpn(number));
+  if (queue == nullptr || queue->xrc_domain() != this) return false;
+  Context& owner = queue->context();
+  target = {.reach = {.domain = &queue->domain(), .memory = &owner.memory(), .windows = &owner},
+            .receives = queue,
+            .completions = queue->xrc_completions(),
+            .identity = queue->identity()};
+  return true;
+}
+
+void XrcDomain::enlist(const std::shared_ptr<QueuePair>& queue_pair) {
+  const std::lock_guard guard(mutex_);
+  std::erase_if(queue_pairs_, [](const auto& entry) { return entry.second.expired(); });
+  queue_pairs_[queue_pair->qpn().value()] = queue_pair;
+}
+
+std::shared_ptr<QueuePair> XrcDomain::queue_pair(Qpn qpn) const noexcept {
+  const std::lock_guard guard(mutex_);
+  const auto found = queue_pairs_.find(qpn.value());
+  return found == queue_pairs_.end() ? nullptr : found->second.lock();
 }
 
 }  // namespace verbena::device

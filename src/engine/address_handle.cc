@@ -26,14 +26,21 @@ Status check_port(const AddressVector& vector, const PortView& port) {
   if (!bits_per_second(vector.static_rate)) {
     return refuse("static rate " + std::to_string(vector.static_rate) + " is not a code of enum ibv_rate");
   }
-  if (vector.is_global) return {};
-  if (port.link_layer == LinkLayer::kEthernet) {
+  if (!vector.is_global && port.link_layer == LinkLayer::kEthernet) {
     return refuse("a GRH is needed on RoCE: set is_global, the destination GID and the source GID index");
   }
-  return failure(ErrorCode::kUnsupported,
-                 "LID " + std::to_string(vector.destination_lid) +
-                     " alone names no host on an IP network: set is_global and the destination GID",
-                 EOPNOTSUPP);
+  return {};
+}
+
+Status check_lids(const AddressVector& vector, const PortView& port) {
+  if (vector.destination_lid == 0) {
+    return refuse("LID 0 names no port: on InfiniBand each address needs the LID of the destination (dlid)");
+  }
+  if (vector.source_path_bits >> port.lmc != 0) {
+    return refuse("source path bits " + std::to_string(vector.source_path_bits) + " are outside the port's " +
+                  std::to_string(1U << port.lmc) + " LIDs (LMC " + std::to_string(port.lmc) + ")");
+  }
+  return {};
 }
 
 // The source GID, and whether packets can go from it to the destination.
@@ -44,9 +51,10 @@ Result<Gid> check_gids(const AddressVector& vector, const PortView& port) {
   }
   const GidEntry& source = port.gids[vector.sgid_index];
   if (source.gid.is_zero()) return refuse(index + " is empty");
+  if (vector.destination.is_zero()) return refuse("destination GID is zero");
+  if (port.link_layer == LinkLayer::kInfiniband) return source.gid;
   if (source.type == GidType::kRoceV1)
     return refuse(index + " is a RoCE v1 entry; use the RoCE v2 entry of the address");
-  if (vector.destination.is_zero()) return refuse("destination GID is zero");
   if (vector.destination == Gid::from_ipv4(0) || vector.destination == Gid::from_ipv4(UINT32_MAX)) {
     return refuse("destination " + to_string(vector.destination) + " is the address of no port");
   }
@@ -57,10 +65,35 @@ Result<Gid> check_gids(const AddressVector& vector, const PortView& port) {
   return source.gid;
 }
 
+// By LID, and where the vector is global with a GRH.
+Result<AddressHandle> validate_infiniband(const AddressVector& vector, const PortView& port,
+                                          const ProtectionDomain* domain) {
+  if (Status status = check_lids(vector, port); !status) return tl::make_unexpected(std::move(status.error()));
+  AddressHandle handle{.domain = domain, .vector = vector, .envelope = {}, .byte_period = 0};
+  handle.vector.flow_label &= wire::kFlowLabelMask;
+  LinkRoute& link = handle.envelope.link;
+  link.source_lid = static_cast<std::uint16_t>(port.lid | vector.source_path_bits);
+  link.destination_lid = vector.destination_lid;
+  link.service_level = vector.service_level;
+  handle.byte_period = byte_period(*bits_per_second(vector.static_rate));
+  if (!vector.is_global) return handle;
+
+  const Result<Gid> source = check_gids(vector, port);
+  if (!source) return tl::make_unexpected(source.error());
+  link.has_grh = true;
+  link.flow_label = handle.vector.flow_label;
+  handle.envelope.source = *source;
+  handle.envelope.destination = vector.destination;
+  handle.envelope.traffic_class = vector.traffic_class;
+  handle.envelope.hop_limit = vector.hop_limit;  // 0 is usual within a subnet, where no router counts
+  return handle;
+}
+
 }  // namespace
 
 Result<AddressHandle> validate(const AddressVector& vector, const PortView& port, const ProtectionDomain* domain) {
   if (Status status = check_port(vector, port); !status) return tl::make_unexpected(std::move(status.error()));
+  if (port.link_layer == LinkLayer::kInfiniband) return validate_infiniband(vector, port, domain);
   const Result<Gid> source = check_gids(vector, port);
   if (!source) return tl::make_unexpected(source.error());
 

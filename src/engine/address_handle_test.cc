@@ -113,10 +113,48 @@ TEST_F(AddressHandleTest, RefusesAnAddressWithoutGrhOnRoce) {
   bad.is_global = false;
   bad.destination_lid = 3;
   expect_refusal(bad, "GRH is needed");
+}
+
+TEST_F(AddressHandleTest, TakesALidAloneOnInfiniband) {
   port_.link_layer = LinkLayer::kInfiniband;
-  expect_refusal(bad, "LID 3 alone", EOPNOTSUPP);
+  port_.lid = 8;
+  port_.lmc = 2;
+  AddressVector given;
+  given.port = 1;
+  given.destination_lid = 3;
+  given.service_level = 5;
+  given.source_path_bits = 2;
+  auto handle = validate(given, port_, &domain_);
+  ASSERT_TRUE(handle);
+  EXPECT_TRUE(handle->envelope.is_infiniband());
+  EXPECT_FALSE(handle->envelope.link.has_grh);
+  EXPECT_EQ(handle->envelope.link.source_lid, 10);
+  EXPECT_EQ(handle->envelope.link.destination_lid, 3);
+  EXPECT_EQ(handle->envelope.link.service_level, 5);
+
+  given.is_global = true;
+  given.destination = *parse_gid("fe80::7");
+  given.flow_label = 0xfff54321;
+  handle = validate(given, port_, &domain_);
+  ASSERT_TRUE(handle);
+  EXPECT_TRUE(handle->envelope.link.has_grh);
+  EXPECT_EQ(handle->envelope.link.flow_label, 0x54321U);
+  EXPECT_EQ(handle->envelope.source, gids_[0].gid);
+}
+
+TEST_F(AddressHandleTest, RefusesLidsThatNameNoPort) {
+  port_.link_layer = LinkLayer::kInfiniband;
+  port_.lid = 8;
+  port_.lmc = 1;
+  AddressVector bad;
+  bad.port = 1;
+  expect_refusal(bad, "LID 0 names no port");
+  bad.destination_lid = 3;
+  bad.source_path_bits = 2;
+  expect_refusal(bad, "source path bits 2 are outside the port's 2 LIDs");
+  bad.source_path_bits = 1;
   bad.is_global = true;
-  EXPECT_TRUE(validate(bad, port_, &domain_));
+  expect_refusal(bad, "destination GID is zero");
 }
 
 TEST_F(AddressHandleTest, RefusesNumbersOutOfRange) {

@@ -30,8 +30,8 @@ std::uint8_t QueuePair::credits() const noexcept {
   return has_shared_receives() ? wire::kNoCreditLimit : wire::credit_code(receive_queue_.size());
 }
 
-bool QueuePair::poll_response(Transmit& packet) noexcept {
-  if (responder_ == nullptr || !responder_->poll_transmit(credits(), packet)) return false;
+bool QueuePair::poll_answer(Instant now, Transmit& packet) noexcept {
+  if (responder_ == nullptr || !responder_->poll_transmit(now, credits(), packet)) return false;
   if (responder_->take_refusal() && state() != QpState::kError) [[unlikely]] {
     state_.store(QpState::kError, std::memory_order_relaxed);
     raise(QpEvent::kAccessError);
@@ -40,15 +40,34 @@ bool QueuePair::poll_response(Transmit& packet) noexcept {
   return true;
 }
 
+void QueuePair::rewind_responses() noexcept {
+  notification_.rewind();
+  if (responder_ != nullptr) responder_->rewind_transmit();
+}
+
+std::optional<Instant> QueuePair::next_response() const noexcept {
+  return responder_ == nullptr ? std::nullopt : responder_->next_departure();
+}
+
+// Of XRC, that of the shared receive queue.
+CompletionSink& QueuePair::receive_sink() const noexcept {
+  return type_ == QpType::kXrcReceive ? responder_->xrc_completions() : *receive_completions_;
+}
+
 Drop QueuePair::receive_request(const wire::Packet& packet) noexcept {
   if (state() == QpState::kReadyToReceive && !std::exchange(established_, true)) {
     raise(QpEvent::kCommunicationEstablished);
   }
   OwnReceives own(receive_queue_);
   Responder::Outcome outcome;
-  responder_->on_request(packet, has_shared_receives() ? *shared_receives_ : static_cast<ReceiveSource&>(own), outcome);
-  if (outcome.completes && !receive_completions_->push(outcome.completion, receive_place())) {
+  responder_->on_request(packet, shared_receives_ != nullptr ? *shared_receives_ : static_cast<ReceiveSource&>(own),
+                         outcome);
+  if (outcome.completes && !receive_sink().push(outcome.completion, receive_place())) {
     outcome.drop = Drop::kCqOverrun;
+    if (type_ == QpType::kXrcReceive) {  // not one of those that the completion queue knows
+      outcome.fatal = true;
+      raise(QpEvent::kFatal);
+    }
   }
   if (outcome.fatal) {
     state_.store(QpState::kError, std::memory_order_relaxed);

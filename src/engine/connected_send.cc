@@ -22,7 +22,7 @@ bool QueuePair::poll_request(Instant now, Transmit& packet) noexcept {
   return polled;
 }
 
-Drop QueuePair::on_response(const wire::Packet& packet, const Envelope& envelope, Instant now) noexcept {
+Drop QueuePair::take_response(const wire::Packet& packet, const Envelope& envelope, Instant now) noexcept {
   if (requester_ == nullptr) return Drop::kOpcodeNotForQp;
   if (!sends_requests()) return Drop::kBadQpState;
   if (const Drop drop = check_connected(packet, envelope); drop != Drop::kNone) return drop;

@@ -11,20 +11,25 @@
 #include "engine/memory_region.h"
 #include "engine/rate.h"
 #include "engine/transmit.h"
+#include "wire/bth.h"
 #include "wire/opcode.h"
 
 namespace verbena::engine {
 
 struct Connection {
   Envelope envelope;
+  Envelope cnp_envelope;  // of what tells the other end of congestion
   Qpn destination;
+  Pkey pkey = wire::kDefaultPkey;
   wire::Transport transport = wire::Transport::kRc;
   bool reliable = true;  // RC and XRC; UC is not
   std::uint32_t mtu = 256;
-  std::uint32_t window = 128;  // packets that may be on their way without an answer; at least 2
-  BytePeriod byte_period = 0;  // the static rate of the path; 0: not paced
-  AccessFlags access = 0;      // what the other end may do here
-  Duration ack_timeout{0};     // 0: for ever
+  std::uint32_t window = 128;                // packets that may be on their way without an answer; at least 2
+  BytePeriod byte_period = 0;                // the static rate of the path; 0: not paced
+  bool minds_congestion = true;              // sends ECN-capable, tells of marks, and heeds CNPs
+  std::uint64_t line_rate = 10'000'000'000;  // bits a second, of the port
+  AccessFlags access = 0;                    // what the other end may do here
+  Duration ack_timeout{0};                   // 0: for ever
   std::uint8_t retry_count = 0;
   std::uint8_t rnr_retry = 0;  // kForever: without end
   std::uint8_t max_rd_atomic = 0;
@@ -34,6 +39,10 @@ struct Connection {
 
   static constexpr std::uint8_t kForever = 7;
 };
+
+// Whether what arrived with `envelope` took the connection's path, in the other direction. On InfiniBand by LID, and by
+// GID where the path has a GRH (section 9.6.1.5).
+bool is_from_peer(const Connection& connection, const Envelope& envelope) noexcept;
 
 // What every packet of a connection says, once its payload stands behind the first part: its headers, its pad, and
 // where it goes.

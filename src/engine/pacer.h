@@ -1,4 +1,4 @@
-// Keeps a queue pair at the static rate of the address handles it sends to.
+// Keeps a queue pair at a rate: the static rate of the address handles it sends to, or what congestion leaves.
 //
 // A virtual clock of when the link of that rate would be free again. Sending moves it by the time that the packet
 // takes; a packet may go when the clock has come. The clock may lag behind real time by kBurst, so a caller that wakes
@@ -22,12 +22,16 @@ class Pacer {
   bool may_send(Instant now) const noexcept { return free_at_ <= now; }
   Instant free_at() const noexcept { return free_at_; }
 
-  void on_sent(Instant now, BytePeriod period, std::uint32_t bytes) noexcept {
+  // What the packet cost.
+  Duration on_sent(Instant now, BytePeriod period, std::uint32_t bytes) noexcept {
     const Instant earliest{now.ns - kBurst.count()};
-    free_at_ = std::max(free_at_, earliest) + cost(period, bytes);
+    const Duration spent = cost(period, bytes);
+    free_at_ = std::max(free_at_, earliest) + spent;
+    return spent;
   }
   // Undoes on_sent() for a packet that did not go after all.
-  void refund(BytePeriod period, std::uint32_t bytes) noexcept { free_at_.ns -= cost(period, bytes).count(); }
+  void refund(BytePeriod period, std::uint32_t bytes) noexcept { refund(cost(period, bytes)); }
+  void refund(Duration spent) noexcept { free_at_.ns -= spent.count(); }
 
  private:
   // Rounded up, so that the rate is never exceeded.

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
+#include "engine/limits.h"
 #include "verbena/gid.h"
 
 namespace verbena::engine {
@@ -21,6 +23,17 @@ struct PortView {
   LinkLayer link_layer = LinkLayer::kEthernet;
   std::uint32_t mtu = 1024;  // bytes of payload in a packet: 256, 512, 1024, 2048 or 4096
   std::span<const GidEntry> gids;
+  // InfiniBand only.
+  std::uint16_t lid = 0;                   // the first of 2^lmc
+  std::uint8_t lmc = 0;                    // 0 to 7
+  std::span<const std::uint16_t> pkeys{};  // 0: the entry is empty. None at all: the default P_Key alone
+
+  std::size_t pkey_count() const noexcept { return pkeys.empty() ? kPkeyTableLength : pkeys.size(); }
+  // Nothing where the index is empty or out of the table.
+  std::optional<std::uint16_t> pkey_at(std::size_t index) const noexcept {
+    if (pkeys.empty()) return index < kPkeyTableLength ? std::optional(kDefaultPkey) : std::nullopt;
+    return index < pkeys.size() && pkeys[index] != 0 ? std::optional(pkeys[index]) : std::nullopt;
+  }
 };
 
 }  // namespace verbena::engine

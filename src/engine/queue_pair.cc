@@ -94,6 +94,7 @@ QueuePair::QueuePair(const QpConfig& config)
       shared_receives_(config.shared_receives),
       quirks_(config.quirks),
       has_windows_(config.windows != nullptr),
+      observer_(config.observer),
       send_queue_(config.capabilities.max_send_wr, config.capabilities.max_send_sge,
                   config.capabilities.max_inline_data),
       receive_queue_(config.shared_receives == nullptr ? config.capabilities.max_recv_wr : 0,
@@ -107,12 +108,16 @@ QueuePair::QueuePair(const QpConfig& config)
   connection_.transport = *transport;
   connection_.reliable = type_ != QpType::kUc;
   connection_.rnr_nak_lost = config.quirks.rnr_nak_lost;
+  connection_.minds_congestion = config.minds_congestion;
   if (type_ != QpType::kXrcReceive) {
     requester_ = std::make_unique<Requester>(send_queue_, *domain_, *memory_, connection_, qpn_, config.observer,
                                              config.windows);
   }
-  if (type_ != QpType::kXrcSend) {
-    responder_ = std::make_unique<Responder>(*domain_, *memory_, connection_, qpn_, config.observer, config.windows);
+  if (type_ == QpType::kXrcReceive) {
+    responder_ = std::make_unique<Responder>(*config.xrc, connection_, qpn_, config.observer);
+  } else if (type_ != QpType::kXrcSend) {
+    responder_ =
+        std::make_unique<Responder>(Reach{domain_, memory_, config.windows}, connection_, qpn_, config.observer);
   }
 }
 
@@ -147,8 +152,9 @@ Status QueuePair::modify(const QpAttributes& attributes, AttrMask mask, const Po
   if (from == QpState::kSendQueueDrained && !ends && send_queue_.on_their_way() != 0) {
     return refuse("send queue is still draining");
   }
+  const auto overrun = [](const CompletionSink* sink) { return sink != nullptr && sink->overrun(); };
   if (from == QpState::kReset && to == QpState::kInit &&
-      (send_completions_->overrun() || receive_completions_->overrun())) {
+      (overrun(send_completions_) || overrun(receive_completions_))) {
     return refuse(
         "a completion queue of the queue pair was overrun and takes no completion any more: destroy both and make a "
         "larger one");
@@ -167,11 +173,11 @@ Status QueuePair::check_attributes(const QpAttributes& attributes, AttrMask mask
     return refuse("port " + std::to_string(attributes.port) + " does not exist; the device has port " +
                   std::to_string(port.number));
   }
-  if ((mask & kAttrPkeyIndex) != 0 && attributes.pkey_index >= kPkeyTableLength) {
-    return refuse("P_Key index " + std::to_string(attributes.pkey_index) +
-                  " is outside the table, which has one entry");
+  if ((mask & kAttrPkeyIndex) != 0 && !port.pkey_at(attributes.pkey_index)) {
+    return refuse("P_Key index " + std::to_string(attributes.pkey_index) + " is empty, or outside the table of " +
+                  std::to_string(port.pkey_count()) + " entries");
   }
-  if ((mask & kAttrAlternatePath) != 0) return refuse("RoCE has no alternate path");
+  if ((mask & kAttrAlternatePath) != 0) return refuse("the device has no alternate path");
   if ((mask & kAttrAccessFlags) != 0 && (attributes.access & ~kKnownAccess) != 0) {
     return refuse("access flags hold a bit that verbs does not define");
   }
@@ -209,7 +215,11 @@ void QueuePair::apply(const QpAttributes& attributes, AttrMask mask, const PortV
   attributes_.sqd_async_notify = (mask & kAttrSqdAsyncNotify) != 0 && attributes.sqd_async_notify;
   attributes_.receive_psn &= Psn::kMask;
   attributes_.send_psn &= Psn::kMask;
-  if ((mask & kAttrPort) != 0) mtu_ = port.mtu;
+  if ((mask & kAttrPort) != 0) {
+    mtu_ = port.mtu;
+    path_mask_ = static_cast<std::uint16_t>((1U << port.lmc) - 1);
+  }
+  if ((mask & kAttrPkeyIndex) != 0) connection_.pkey = Pkey(*port.pkey_at(attributes.pkey_index));
   if ((mask & kAttrQkey) != 0) qkey_ = Qkey(attributes.qkey);
   if ((mask & kAttrSendPsn) != 0) next_psn_ = Psn(attributes.send_psn);
   if (!is_connected()) return;
@@ -222,6 +232,8 @@ void QueuePair::apply(const QpAttributes& attributes, AttrMask mask, const PortV
   connection_.max_rd_atomic = attributes_.max_rd_atomic;
   connection_.max_dest_rd_atomic = attributes_.max_dest_rd_atomic;
   connection_.min_rnr_timer = attributes_.min_rnr_timer;
+  if (requester_ != nullptr) requester_->on_path();
+  if (responder_ != nullptr) responder_->on_path();
 }
 
 // What of a step can fail: the path, and the memory for what the other end may ask.
@@ -238,6 +250,12 @@ Status QueuePair::prepare_connection(QpState to, const QpAttributes& attributes,
   connection_.byte_period = path->byte_period;
   const Qpn destination((mask & kAttrDestinationQpn) != 0 ? attributes.destination_qpn : attributes_.destination_qpn);
   connection_.envelope.source_port = wire::source_port(attributes.address.flow_label, qpn_, destination);
+  if (connection_.minds_congestion) {
+    std::uint8_t& traffic_class = connection_.envelope.traffic_class;
+    traffic_class = static_cast<std::uint8_t>((traffic_class & ~kEcnMask) | kEcnCapable);
+  }
+  connection_.cnp_envelope = connection_.envelope;
+  connection_.cnp_envelope.traffic_class = kCnpTrafficClass;
   return {};
 }
 
@@ -292,6 +310,7 @@ void QueuePair::reset() noexcept {
   fault_status_ = WcStatus::kSuccess;
   drain_event_wanted_ = false;
   established_ = receives_flushed_ = false;
+  notification_.reset();
   if (requester_ != nullptr) requester_->reset();
   if (responder_ != nullptr) responder_->reset();
 }

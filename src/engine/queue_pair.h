@@ -41,6 +41,7 @@
 #include "engine/connection.h"
 #include "engine/memory_table.h"
 #include "engine/memory_window.h"
+#include "engine/notification_point.h"
 #include "engine/pacer.h"
 #include "engine/port_view.h"
 #include "engine/protection_domain.h"
@@ -55,6 +56,7 @@
 #include "engine/shared_receive_queue.h"
 #include "engine/transmit.h"
 #include "engine/transport_event.h"
+#include "engine/xrc_directory.h"
 #include "verbena/result.h"
 #include "wire/packet.h"
 
@@ -73,6 +75,8 @@ enum class QpEvent : std::uint8_t {
 // What becomes of a request that is posted: a slot and a packet, a slot and a failure when its turn comes, or EINVAL.
 enum class SendVerdict : std::uint8_t { kAccept, kFailLater, kRefuse };
 
+// An XRC receive queue pair has an XRC directory, and neither domain nor completion queues; an XRC send queue pair
+// receives nothing, and may lack a completion queue for it.
 struct QpConfig {
   Qpn qpn;
   QpType type = QpType::kUd;
@@ -86,6 +90,8 @@ struct QpConfig {
   ReceiveQuirks quirks;
   TransportObserver* observer = nullptr;  // of connections; nullptr: none
   WindowBinder* windows = nullptr;        // nullptr: no memory windows
+  bool minds_congestion = true;           // of connections: ECN-capable packets, CNPs said and heeded
+  const XrcDirectory* xrc = nullptr;      // of an XRC receive queue pair
 };
 
 class alignas(64) QueuePair {
@@ -98,10 +104,9 @@ class alignas(64) QueuePair {
   // --- any thread
   Qpn qpn() const noexcept { return qpn_; }
   QpType type() const noexcept { return type_; }
-  const ProtectionDomain& domain() const noexcept { return *domain_; }
   // As granted: never less than asked.
   const QpCapabilities& capabilities() const noexcept { return capabilities_; }
-  bool has_shared_receives() const noexcept { return shared_receives_ != nullptr; }
+  bool has_shared_receives() const noexcept { return shared_receives_ != nullptr || type_ == QpType::kXrcReceive; }
   bool is_connected() const noexcept { return requester_ != nullptr || responder_ != nullptr; }
   QpState state() const noexcept { return state_.load(std::memory_order_relaxed); }
   // One of the events that happened, each until it is told once; nothing where there is none.
@@ -122,6 +127,8 @@ class alignas(64) QueuePair {
   void set_mtu(std::uint32_t bytes) noexcept { mtu_ = bytes; }
   // How many packets of a connection may be on their way; before the step to RTS.
   void set_window(std::uint32_t packets) noexcept { connection_.window = packets; }
+  // How many bits a second the port can send; before the step to RTS.
+  void set_line_rate(std::uint64_t bits_per_second) noexcept { connection_.line_rate = bits_per_second; }
 
   // --- Requires: the send side
   // 0; EINVAL for the state, the opcode, a flag that is not offered, too many SGEs, inline data too long, no address
@@ -144,31 +151,59 @@ class alignas(64) QueuePair {
   // To be called after an on_packet() that left the state kError.
   void settle_send() noexcept;
   // An answer to a request of a connection. More may be sent then.
-  Drop on_response(const wire::Packet& packet, const Envelope& envelope, Instant now) noexcept;
+  Drop on_response(const wire::Packet& packet, const Envelope& envelope, Instant now) noexcept {
+    if (is_marked(envelope.traffic_class)) [[unlikely]]
+      on_marked(packet, envelope, now);
+    return take_response(packet, envelope, now);
+  }
   // When on_timeout() should be called; nothing where no answer is waited for.
   std::optional<Instant> next_timeout() const noexcept;
   void on_timeout(Instant now) noexcept;
+  // A CNP: requests are slowed down. Where it is kNone, slow_answers() is to be called, too.
+  Drop on_cnp(const wire::Packet& packet, const Envelope& envelope, Instant now) noexcept;
   // How many requests that keep their place name the handle; they no longer do.
   std::size_t forget_address(const AddressHandle& handle) noexcept { return send_queue_.forget_address(handle); }
   // The UDP source port of packets to address handles without flow label.
   void set_source_port(std::uint16_t port) noexcept { source_port_ = port; }
 
   // --- Requires: the receive side
-  // 0; EINVAL in RESET, with a shared receive queue, for too many SGEs; ENOMEM where full.
+  // 0; EINVAL in RESET, with a shared receive queue, for an XRC queue pair, for too many SGEs; ENOMEM where full.
   int post_receive(std::uint64_t wr_id, std::span<const Sge> sges) noexcept;
   // Not for answers. kNone: delivered. `udp_payload_size` counts the ICRC, present or not. Neither packet nor envelope
   // is kept.
   Drop on_packet(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size,
-                 Instant now) noexcept;
-  // Answers to the requests of a connection, as poll_transmit() and its companions. Also in the error state.
-  bool poll_response(Transmit& packet) noexcept;
-  void on_responded(std::size_t count) noexcept { responder_->on_transmitted(count); }
-  void rewind_responses() noexcept { responder_->rewind_transmit(); }
-  bool has_responses() const noexcept { return responder_ != nullptr && responder_->has_responses(); }
+                 Instant now) noexcept {
+    if (is_marked(envelope.traffic_class)) [[unlikely]]
+      on_marked(packet, envelope, now);
+    return take_packet(packet, envelope, udp_payload_size);
+  }
+  // Answers to the requests of a connection and its CNPs, as poll_transmit() and its companions. Also in the error
+  // state.
+  bool poll_response(Instant now, Transmit& packet) noexcept {
+    if (notification_.is_due() && make_cnp(packet)) [[unlikely]]
+      return true;
+    return poll_answer(now, packet);
+  }
+  void on_responded(std::size_t count) noexcept {
+    if (notification_.is_yielded() && count != 0) [[unlikely]] {
+      on_cnp_transmitted();
+      --count;
+    }
+    if (responder_ != nullptr) responder_->on_transmitted(count);
+  }
+  void rewind_responses() noexcept;
+  bool has_responses() const noexcept {
+    return (responder_ != nullptr && responder_->has_responses()) || notification_.is_due();
+  }
+  // When poll_response() should be called again, where answers wait for the pace.
+  std::optional<Instant> next_response() const noexcept;
+  // There was a CNP, which on_cnp() has found good.
+  void slow_answers(Instant now) noexcept;
   // Flushes the receive queue if the send side has taken the queue pair to the error state.
   void settle_receive() noexcept;
 
  private:
+  Pkey pkey() const noexcept { return connection_.pkey; }
   bool sends_datagrams() const noexcept { return type_ == QpType::kUd; }
   Status check_attributes(const QpAttributes& attributes, AttrMask mask, const PortView& port) const;
   void apply(const QpAttributes& attributes, AttrMask mask, const PortView& port) noexcept;
@@ -202,11 +237,23 @@ class alignas(64) QueuePair {
 
   // Receive side.
   std::uint8_t credits() const noexcept;
+  bool poll_answer(Instant now, Transmit& packet) noexcept;
   Drop receive_request(const wire::Packet& packet) noexcept;
+  CompletionSink& receive_sink() const noexcept;
   Drop check_connected(const wire::Packet& packet, const Envelope& envelope) const noexcept;
+  Drop check_peer(const wire::Packet& packet, const Envelope& envelope) const noexcept;
+  Drop take_packet(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size) noexcept;
+  Drop take_response(const wire::Packet& packet, const Envelope& envelope, Instant now) noexcept;
+  void on_marked(const wire::Packet& packet, const Envelope& envelope, Instant now) noexcept;
+  bool make_cnp(Transmit& packet) noexcept;
+  void on_cnp_transmitted() noexcept;
+  void observe(TransportEvent event) const noexcept {
+    if (observer_ != nullptr) observer_->on_transport_event(event);
+  }
   Drop receive_ud(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size) noexcept;
   Drop deliver_ud(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size,
                   const ReceiveRequest& request) noexcept;
+  void describe_path(const Envelope& envelope, Completion& completion) const noexcept;
   Drop fail_receive(std::uint64_t wr_id, MemoryFault fault) noexcept;
   void complete_receive(std::uint64_t wr_id, WcStatus status, MemoryFault fault) noexcept;
   Place receive_place() noexcept;
@@ -223,9 +270,11 @@ class alignas(64) QueuePair {
   ReceiveSource* const shared_receives_;
   const ReceiveQuirks quirks_;
   const bool has_windows_;
+  TransportObserver* const observer_;
 
   // Written by modify(), with both sides held; read by both.
   std::uint32_t mtu_ = 0;
+  std::uint16_t path_mask_ = 0;  // of a LID: the bits that the LMC leaves open
   Qkey qkey_;
   Connection connection_;
 
@@ -234,6 +283,8 @@ class alignas(64) QueuePair {
   std::atomic<QpState> state_{QpState::kReset};
   // Bit QpEvent of what is to be told. Relaxed: it guards nothing.
   std::atomic<std::uint32_t> events_{0};
+
+  NotificationPoint notification_;
 
   // Send side.
   alignas(64) SendQueue send_queue_;

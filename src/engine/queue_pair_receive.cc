@@ -11,10 +11,10 @@ namespace {
 constexpr std::uint16_t kPkeyBase = 0x7fff;
 constexpr std::uint16_t kPkeyFullMember = 0x8000;
 
-// Same partition, and not both limited members (section 10.9.3). Ours is full.
-bool matches(Pkey pkey) noexcept {
-  static_assert((kDefaultPkey & kPkeyFullMember) != 0);
-  return (pkey.value() & kPkeyBase) == (kDefaultPkey & kPkeyBase);
+// Same partition, and not both limited members (section 10.9.3).
+bool matches(Pkey pkey, Pkey own) noexcept {
+  const bool same = (pkey.value() & kPkeyBase) == (own.value() & kPkeyBase);
+  return same && ((pkey.value() | own.value()) & kPkeyFullMember) != 0;
 }
 
 bool receives(QpState state) noexcept {
@@ -25,7 +25,7 @@ bool receives(QpState state) noexcept {
 
 int QueuePair::post_receive(std::uint64_t wr_id, std::span<const Sge> sges) noexcept {
   const QpState now = state();
-  if (now == QpState::kReset || has_shared_receives()) return EINVAL;
+  if (now == QpState::kReset || has_shared_receives() || type_ == QpType::kXrcSend) return EINVAL;
   if (sges.size() > capabilities_.max_recv_sge) return EINVAL;
   int error = receive_queue_.post(wr_id, sges);
   if (error == ENOMEM) {
@@ -40,8 +40,8 @@ int QueuePair::post_receive(std::uint64_t wr_id, std::span<const Sge> sges) noex
   return 0;
 }
 
-Drop QueuePair::on_packet(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size,
-                          Instant /*now*/) noexcept {
+Drop QueuePair::take_packet(const wire::Packet& packet, const Envelope& envelope,
+                            std::size_t udp_payload_size) noexcept {
   if (!receives(state())) return Drop::kBadQpState;
   if (is_connected()) {
     if (responder_ == nullptr) return Drop::kOpcodeNotForQp;
@@ -51,17 +51,19 @@ Drop QueuePair::on_packet(const wire::Packet& packet, const Envelope& envelope, 
   if (type_ != QpType::kUd || wire::row_of(packet.bth.opcode).transport != wire::Transport::kUd) {
     return Drop::kOpcodeNotForQp;
   }
-  if (!matches(packet.bth.pkey)) return Drop::kPkeyMismatch;
+  if (!matches(packet.bth.pkey, pkey())) return Drop::kPkeyMismatch;
   return receive_ud(packet, envelope, udp_payload_size);
 }
 
 // Of this connection, from its other end, by the path that they agreed on.
 Drop QueuePair::check_connected(const wire::Packet& packet, const Envelope& envelope) const noexcept {
   if (wire::row_of(packet.bth.opcode).transport != connection_.transport) return Drop::kOpcodeNotForQp;
-  if (!matches(packet.bth.pkey)) return Drop::kPkeyMismatch;
-  const bool is_peer =
-      envelope.source == connection_.envelope.destination && envelope.destination == connection_.envelope.source;
-  return is_peer ? Drop::kNone : Drop::kNotThePeer;
+  return check_peer(packet, envelope);
+}
+
+Drop QueuePair::check_peer(const wire::Packet& packet, const Envelope& envelope) const noexcept {
+  if (!matches(packet.bth.pkey, pkey())) return Drop::kPkeyMismatch;
+  return is_from_peer(connection_, envelope) ? Drop::kNone : Drop::kNotThePeer;
 }
 
 // A receive whose memory is not as it should be takes the queue pair to the error state; the completion says why.
@@ -79,7 +81,7 @@ void QueuePair::complete_receive(std::uint64_t wr_id, WcStatus status, MemoryFau
   completion.opcode = WcOpcode::kReceive;
   completion.vendor_error = static_cast<std::uint32_t>(fault);
   completion.qp_number = qpn_.value();
-  receive_completions_->push(completion, receive_place());
+  receive_sink().push(completion, receive_place());
 }
 
 // What polling the completion of the receive that was popped last gives back. A shared queue has given it back already.

@@ -9,6 +9,7 @@ namespace verbena::engine {
 
 void Requester::start(Psn first) noexcept {
   next_psn_ = unacked_ = highest_ = first;
+  pace_.on_path();
   done_ = queue_.completed();
   cursor_ = {.request = done_};
   retries_left_ = connection_.retry_count;
@@ -24,7 +25,7 @@ void Requester::reset() noexcept {
   rnr_until_.reset();
   yielded_count_ = transmitted_ = 0;
   retrying_ = false;
-  pacer_ = {};
+  pace_.reset();
 }
 
 void Requester::resume() noexcept {
@@ -35,7 +36,6 @@ void Requester::resume() noexcept {
 
 void Requester::prepare_refused(SendWqe& wqe) noexcept {
   wqe.opcode = SendOpcode::kSend;
-  wqe.byte_period = 0;
   wqe.connected = {};
   wqe.connected.first_psn = next_psn_;
   wqe.connected.receive_number = next_receive_number_;
@@ -63,7 +63,6 @@ void Requester::prepare(const SendRequest& request, SendWqe& wqe) noexcept {
   if (kind.takes_receive()) ++next_receive_number_;
   part.packet_count = packets_of(kind, wqe.length);
   next_psn_ = next_psn_ + part.packet_count;
-  wqe.byte_period = connection_.byte_period;
 }
 
 // A flush names a range, however long, and carries nothing.
@@ -109,7 +108,7 @@ Requester::Step Requester::step(bool may_begin, Instant now, Transmit& packet) n
     return Step::kNext;
   }
   if (blocked(wqe)) return Step::kWait;
-  if (wqe.byte_period != 0 && !pacer_.may_send(now)) return Step::kWait;
+  if (!pace_.may_send(now)) return Step::kWait;
   const Cursor before = cursor_;
   if (!make_packet(wqe, packet)) return Step::kWait;
   if (!begun) queue_.begin();
@@ -119,10 +118,9 @@ Requester::Step Requester::step(bool may_begin, Instant now, Transmit& packet) n
 
 void Requester::note_sent(const SendWqe& wqe, const Cursor& before, Instant now, const Transmit& packet) noexcept {
   Yielded& yielded = yielded_[yielded_count_++];
-  yielded = {.before = before, .end = wqe.connected.first_psn + cursor_.packet, .paced = 0};
-  if (wqe.byte_period == 0) return;
-  yielded.paced = packet.size;
-  pacer_.on_sent(now, wqe.byte_period, packet.size);
+  yielded = {.before = before, .end = wqe.connected.first_psn + cursor_.packet, .cost_ns = 0};
+  if (pace_.is_unlimited()) return;
+  yielded.cost_ns = pace_.on_sent(now, packet.size);
 }
 
 // What takes no packet. False where it fails.
@@ -205,10 +203,7 @@ void Requester::rewind_transmit() noexcept {
   if (transmitted_ < yielded_count_) {
     fault_.reset();  // of a request behind, found again when its turn comes
     cursor_ = yielded_[transmitted_].before;
-    const BytePeriod period = queue_.at(cursor_.request).byte_period;
-    for (std::size_t i = transmitted_; i < yielded_count_; ++i) {
-      if (yielded_[i].paced != 0) pacer_.refund(period, yielded_[i].paced);
-    }
+    for (std::size_t i = transmitted_; i < yielded_count_; ++i) pace_.refund(yielded_[i].cost_ns);
   }
   yielded_count_ = transmitted_ = 0;
 }
@@ -238,8 +233,8 @@ std::optional<Instant> Requester::next_timeout() const noexcept {
 }
 
 std::optional<Instant> Requester::next_departure(bool may_begin) const noexcept {
-  if (!has_sendable(may_begin) || queue_.at(cursor_.request).byte_period == 0) return std::nullopt;
-  return pacer_.free_at();
+  if (pace_.is_unlimited() || !has_sendable(may_begin)) return std::nullopt;
+  return pace_.free_at();
 }
 
 // --- failing

@@ -32,7 +32,7 @@
 #include "engine/connection.h"
 #include "engine/memory_table.h"
 #include "engine/memory_window.h"
-#include "engine/pacer.h"
+#include "engine/pace.h"
 #include "engine/protection_domain.h"
 #include "engine/send_queue.h"
 #include "engine/send_request.h"
@@ -60,7 +60,8 @@ class Requester {
         connection_(connection),
         own_(own),
         observer_(observer),
-        windows_(windows) {}
+        windows_(windows),
+        pace_(connection) {}
 
   // The connection may send from here on; the first packet has `first`.
   void start(Psn first) noexcept;
@@ -85,6 +86,10 @@ class Requester {
   // An acknowledgement or an answer. kNone: it was of use, or a repetition.
   Drop on_response(const wire::Packet& packet, Instant now) noexcept;
   void on_timeout(Instant now) noexcept;
+  // The network is congested on the way to the other end.
+  void on_cnp(Instant now) noexcept { pace_.on_cnp(now); }
+  void on_path() noexcept { pace_.on_path(); }
+  const Pace& pace() const noexcept { return pace_; }
   // When on_timeout() should be called next, and poll_transmit() after it.
   std::optional<Instant> next_timeout() const noexcept;
   // When the pace of the path lets the next packet go; nothing where it waits for something else.
@@ -171,7 +176,7 @@ class Requester {
   struct Yielded {
     Cursor before;
     Psn end;
-    std::uint32_t paced = 0;
+    std::uint32_t cost_ns = 0;  // of its pace
   };
   std::array<Yielded, kBatch> yielded_;
   std::size_t yielded_count_ = 0;
@@ -183,7 +188,7 @@ class Requester {
   bool retrying_ = false;             // gone back, and nothing new was answered since
   std::uint8_t retries_left_ = 0;
   std::uint8_t rnr_left_ = 0;
-  Pacer pacer_;
+  Pace pace_;
 };
 
 }  // namespace verbena::engine

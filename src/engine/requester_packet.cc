@@ -93,7 +93,7 @@ std::span<const std::byte> Requester::make_headers(const SendWqe& wqe, wire::Pla
   bth.opcode = wire_opcode(connection_.transport, kind, place);
   bth.solicited = part.solicited && ends && notifies;
   bth.pad_count = wire::pad_count(payload);
-  bth.pkey = wire::kDefaultPkey;
+  bth.pkey = connection_.pkey;
   bth.destination_qpn = connection_.destination;
   bth.psn = part.first_psn + number;
   bth.ack_request = connection_.reliable && (ends || (number + 1) % (connection_.window / kAcksInWindow + 1) == 0);

@@ -60,11 +60,15 @@ void Responder::reset() noexcept {
   open_ = 0;
   head_ = next_ = {};
   yielded_count_ = transmitted_ = 0;
+  pace_.reset();
   std::fill(resources_.begin(), resources_.end(), Resource{});
 }
 
 std::optional<std::uint64_t> Responder::abandon_receive() noexcept {
-  if (!std::exchange(has_receive_, false)) return std::nullopt;
+  if (!has_receive_) return std::nullopt;
+  const bool completes = xrc_ == nullptr || reach_taken();
+  has_receive_ = false;
+  if (!completes) return std::nullopt;
   return receive_.wr_id;
 }
 
@@ -72,6 +76,7 @@ void Responder::on_request(const wire::Packet& packet, ReceiveSource& receives, 
   const wire::OpcodeRow& row = wire::row_of(packet.bth.opcode);
   if (!in_sequence(packet, outcome)) return;
   if (!fits_message(packet, row, outcome)) return;
+  if (xrc_ != nullptr) return execute_for(packet, row, outcome);
   execute(packet, row, receives, outcome);
 }
 
@@ -180,7 +185,7 @@ void Responder::on_send(const wire::Packet& packet, const wire::OpcodeRow& row, 
   }
   MemoryPieces pieces;
   const auto fault =
-      resolve_range(memory_, domain_, receive_.list(), done_, packet.payload.size(), kLocalWrite, pieces);
+      resolve_range(*reach_.memory, *reach_.domain, receive_.list(), done_, packet.payload.size(), kLocalWrite, pieces);
   if (fault != MemoryFault::kNone) {
     acknowledge(packet.bth.psn, wire::Syndrome::nak(NakCode::kRemoteOperationalError));
     outcome.drop = Drop::kReceiveProtection;
@@ -221,7 +226,7 @@ void Responder::complete_receive(const wire::Packet& packet, const wire::OpcodeR
 
 // What a send with invalidate takes back.
 bool Responder::invalidate(MemoryKey key) noexcept {
-  return windows_ != nullptr && windows_->invalidate(domain_, key, own_) == MemoryFault::kNone;
+  return reach_.windows != nullptr && reach_.windows->invalidate(*reach_.domain, key, own_) == MemoryFault::kNone;
 }
 
 // --- one-sided requests
@@ -229,7 +234,8 @@ bool Responder::invalidate(MemoryKey key) noexcept {
 bool Responder::grants(AccessFlags access, MemoryKey rkey, std::uint64_t address, std::uint32_t length,
                        std::span<std::byte>& bytes) const noexcept {
   if ((~connection_.access & access & ~kCheckOnly) != 0) return false;
-  return memory_.resolve_remote(domain_, rkey, address, length, access, bytes, own_) == MemoryFault::kNone;
+  return reach_.memory->resolve_remote(*reach_.domain, rkey, address, length, access, bytes, own_) ==
+         MemoryFault::kNone;
 }
 
 bool Responder::allows(AccessFlags access, const wire::Reth& request) const noexcept {

@@ -8,8 +8,12 @@
 // Answers wait in a queue in the order of their PSNs; an acknowledgement takes in the one before it that has not left
 // yet. The bytes of a read leave from where they lie.
 //
+// Of XRC, each request says by the number of a shared receive queue whose memory it may touch, whose receives it takes
+// and where that completes (responder_xrc.cc). All packets of a message name the same queue.
+//
 // Thread-safety: none; the receive side of a queue pair owns it.
-// Ownership:     keeps references to the domain, the memory table and the connection.
+// Ownership:     keeps a reference to the connection, and pointers to the domain and the memory table. What an XRC
+//                directory gives is looked up anew in each call.
 // Errors:        a packet that changes nothing is a Drop.
 #pragma once
 
@@ -20,16 +24,19 @@
 #include <vector>
 
 #include "base/drop.h"
+#include "base/instant.h"
 #include "base/psn.h"
 #include "base/qpn.h"
 #include "engine/completion.h"
 #include "engine/connection.h"
 #include "engine/memory_table.h"
 #include "engine/memory_window.h"
+#include "engine/pace.h"
 #include "engine/protection_domain.h"
 #include "engine/shared_receive_queue.h"
 #include "engine/transmit.h"
 #include "engine/transport_event.h"
+#include "engine/xrc_directory.h"
 #include "wire/packet.h"
 
 namespace verbena::engine {
@@ -46,9 +53,11 @@ class Responder {
     Completion completion;
   };
 
-  Responder(const ProtectionDomain& domain, const MemoryTable& memory, const Connection& connection, Qpn own,
-            TransportObserver* observer, WindowBinder* windows) noexcept
-      : domain_(domain), memory_(memory), connection_(connection), own_(own), observer_(observer), windows_(windows) {}
+  Responder(const Reach& reach, const Connection& connection, Qpn own, TransportObserver* observer) noexcept
+      : connection_(connection), own_(own), observer_(observer), xrc_(nullptr), reach_(reach), pace_(connection) {}
+  // Of XRC.
+  Responder(const XrcDirectory& directory, const Connection& connection, Qpn own, TransportObserver* observer) noexcept
+      : connection_(connection), own_(own), observer_(observer), xrc_(&directory), pace_(connection) {}
 
   // Requests are carried out from here on; the first has `expected`. Throws std::bad_alloc.
   void start(Psn expected);
@@ -56,18 +65,28 @@ class Responder {
   void grow(std::uint8_t depth);
   void reset() noexcept;
 
-  // Receives are taken from `receives`.
+  // Receives are taken from `receives`; of XRC, from the queue that the packet names.
   void on_request(const wire::Packet& packet, ReceiveSource& receives, Outcome& outcome) noexcept;
   // The receive that a message has begun to fill, if there is one: to be flushed. Then no more.
   std::optional<std::uint64_t> abandon_receive() noexcept;
+  // Of XRC: where what on_request() or abandon_receive() has just ended completes.
+  CompletionSink& xrc_completions() const noexcept { return *completions_; }
 
   // As those of the requester, for answers. `credits` is the code (wire/credit.h) of how many receives wait now.
-  bool poll_transmit(std::uint8_t credits, Transmit& packet) noexcept;
+  bool poll_transmit(Instant now, std::uint8_t credits, Transmit& packet) noexcept;
   void on_transmitted(std::size_t count) noexcept;
   void rewind_transmit() noexcept;
   // True once after an answer could not be given because its memory had gone: a refusal went in its place.
   bool take_refusal() noexcept { return std::exchange(refused_, false); }
   bool has_responses() const noexcept { return next_.reply != tail_; }
+  // Whether some were yielded of which it is not known whether they were transmitted.
+  bool has_yielded() const noexcept { return yielded_count_ != 0; }
+  // When the pace lets the next answer go; nothing where it does not hold it back.
+  std::optional<Instant> next_departure() const noexcept;
+  // The network is congested on the way to the other end.
+  void on_cnp(Instant now) noexcept { pace_.on_cnp(now); }
+  void on_path() noexcept { pace_.on_path(); }
+  const Pace& pace() const noexcept { return pace_; }
 
  private:
   static constexpr std::size_t kBatch = 16;
@@ -87,7 +106,8 @@ class Responder {
     std::uint64_t address = 0;  // kRead; kAtomic: the original value
     MemoryKey rkey;
     std::uint32_t length = 0;
-    bool is_first = false;  // of a read or atomic; else it is an acknowledgement, or said before
+    std::uint32_t shared_queue = 0;  // kRead of XRC
+    bool is_first = false;           // of a read or atomic; else it is an acknowledgement, or said before
   };
   // A read or an atomic that may have to be answered again.
   struct Resource {
@@ -97,10 +117,16 @@ class Responder {
     std::uint64_t address = 0;  // kAtomic: the original value
     MemoryKey rkey;
     std::uint32_t length = 0;
+    std::uint32_t shared_queue = 0;  // of XRC
   };
   struct Position {
     std::uint64_t reply = 0;
     std::uint32_t packet = 0;
+  };
+  struct Yielded {
+    std::uint64_t end_reply = 0;
+    std::uint32_t end_packet = 0;
+    std::uint32_t cost_ns = 0;  // of its pace
   };
 
   // Steps of a request. Each answers whether to go on.
@@ -130,6 +156,11 @@ class Responder {
                          Outcome& outcome) noexcept;
   void finish(const wire::Packet& packet, const wire::OpcodeRow& row) noexcept;
 
+  // XRC.
+  void execute_for(const wire::Packet& packet, const wire::OpcodeRow& row, Outcome& outcome) noexcept;
+  bool reach_queue(std::uint32_t number) noexcept;
+  bool reach_taken() noexcept;
+
   // Refusals.
   void refuse(wire::NakCode code, const wire::Packet& packet, Drop drop, Outcome& outcome) noexcept;
   void fail_receive(WcStatus status, MemoryFault fault, Outcome& outcome) noexcept;
@@ -152,12 +183,11 @@ class Responder {
     if (observer_ != nullptr) observer_->on_transport_event(event);
   }
 
-  const ProtectionDomain& domain_;
-  const MemoryTable& memory_;
   const Connection& connection_;
   const Qpn own_;
   TransportObserver* const observer_;
-  WindowBinder* const windows_;
+  const XrcDirectory* const xrc_;  // nullptr: not of XRC
+  Reach reach_;                    // of XRC: what the latest packet named
 
   Psn expected_;
   std::uint32_t msn_ = 0;
@@ -171,15 +201,21 @@ class Responder {
   std::uint64_t done_ = 0;  // bytes of it that have arrived
   wire::Reth write_;
 
+  // Of XRC: the queue of the latest message, and where receives of it complete.
+  std::uint32_t shared_queue_ = 0;
+  std::uint64_t identity_ = 0;
+  CompletionSink* completions_ = nullptr;  // valid within one call
+
   // A ring: [head_, tail_). One place for each read or atomic that may be open is kept free of anything else.
   std::vector<Reply> replies_;
   std::size_t open_ = 0;  // reads and atomics in it that have not been answered whole
   std::uint64_t tail_ = 0;
   Position head_;  // the first packet that is not known to be transmitted
   Position next_;  // the next packet to yield
-  std::array<Position, kBatch> yielded_;
+  std::array<Yielded, kBatch> yielded_;
   std::size_t yielded_count_ = 0;
   std::size_t transmitted_ = 0;
+  Pace pace_;  // of the bytes of reads
 
   std::vector<Resource> resources_;  // a ring of the latest
   std::size_t next_resource_ = 0;

@@ -60,12 +60,13 @@ void Responder::refuse(NakCode code, const wire::Packet& packet, Drop drop, Outc
   }
   acknowledge(packet.bth.psn, wire::Syndrome::nak(code));
   outcome.fatal = true;
-  if (has_receive_) {
+  if (has_receive_ && (xrc_ == nullptr || reach_taken())) {
     fail_receive(
         code == NakCode::kRemoteAccessError ? WcStatus::kLocalAccessError : WcStatus::kRemoteInvalidRequestError,
         MemoryFault::kNone, outcome);
     return;
   }
+  has_receive_ = false;
   outcome.tells = true;
   outcome.access = code == NakCode::kRemoteAccessError;
 }
@@ -108,7 +109,7 @@ void Responder::acknowledge(Psn psn, wire::Syndrome syndrome) noexcept {
       return;
     }
   }
-  reply({ReplyKind::kAcknowledge, syndrome, psn, msn_, 0, {}, 0, false});
+  reply({ReplyKind::kAcknowledge, syndrome, psn, msn_, 0, {}, 0, 0, false});
 }
 
 // A read or an atomic was accepted: its answer waits, and is remembered in case that it gets lost.
@@ -116,10 +117,10 @@ void Responder::answer(ReplyKind kind, Psn psn, std::uint64_t address, MemoryKey
   const std::uint32_t packets = kind == ReplyKind::kRead ? packets_of(length) : 1;
   msn_ = (msn_ + 1) & Psn::kMask;
   expected_ = expected_ + packets;
-  resources_[next_resource_] = {kind, psn, packets, address, rkey, length};
+  resources_[next_resource_] = {kind, psn, packets, address, rkey, length, shared_queue_};
   next_resource_ = (next_resource_ + 1) % resources_.size();
   ++open_;
-  reply({kind, wire::Syndrome::ack(wire::kNoCreditLimit), psn, msn_, address, rkey, length, true});
+  reply({kind, wire::Syndrome::ack(wire::kNoCreditLimit), psn, msn_, address, rkey, length, shared_queue_, true});
 }
 
 // What is neither a first answer nor has room is left out: the other end will ask once more.
@@ -166,14 +167,21 @@ void Responder::on_duplicate(const wire::Packet& packet, Outcome& outcome) noexc
     outcome.drop = Drop::kDuplicateRequest;
     return;
   }
-  Reply again{
-      known->kind, wire::Syndrome::ack(wire::kNoCreditLimit), psn, msn_, known->address, known->rkey, known->length,
-      false};
+  Reply again{known->kind,
+              wire::Syndrome::ack(wire::kNoCreditLimit),
+              psn,
+              msn_,
+              known->address,
+              known->rkey,
+              known->length,
+              known->shared_queue,
+              false};
   if (known->kind == ReplyKind::kRead) {
     const auto into = static_cast<std::uint32_t>(psn.distance_from(known->psn));
     const std::uint64_t offset = std::uint64_t{into} * connection_.mtu;
     const bool same = packet.reth.rkey == known->rkey && packet.reth.address == known->address + offset &&
-                      packet.reth.length <= known->length - offset;
+                      packet.reth.length <= known->length - offset &&
+                      (xrc_ == nullptr || packet.xrceth.srqn == known->shared_queue);
     if (!same) {
       outcome.drop = Drop::kDuplicateRequest;
       return;
@@ -190,9 +198,11 @@ std::uint32_t Responder::packets_of(std::uint32_t length) const noexcept {
   return std::max(1U, (length + connection_.mtu - 1) / connection_.mtu);
 }
 
-bool Responder::poll_transmit(std::uint8_t credits, Transmit& packet) noexcept {
+bool Responder::poll_transmit(Instant now, std::uint8_t credits, Transmit& packet) noexcept {
   if (next_.reply == tail_ || yielded_count_ == kBatch) return false;
   const Reply& reply = at(next_.reply);
+  // Only the bytes of reads have a pace; all else is too small to congest anything.
+  if (!pace_.is_unlimited() && reply.kind == ReplyKind::kRead && !pace_.may_send(now)) return false;
   std::uint32_t count = reply.kind == ReplyKind::kRead ? packets_of(reply.length) : 1;
   bool refused = false;
   if (reply.kind == ReplyKind::kRead && reply.length != 0) {
@@ -200,7 +210,8 @@ bool Responder::poll_transmit(std::uint8_t credits, Transmit& packet) noexcept {
     const std::uint32_t offset = next_.packet * connection_.mtu;
     const std::uint32_t size = std::min(reply.length - offset, connection_.mtu);
     std::span<std::byte> bytes;
-    refused = !grants(kRemoteRead, reply.rkey, reply.address + offset, size, bytes);
+    refused = (xrc_ != nullptr && !reach_queue(reply.shared_queue)) ||
+              !grants(kRemoteRead, reply.rkey, reply.address + offset, size, bytes);
     packet.parts[1] = bytes;
   }
   if (refused) {
@@ -208,13 +219,15 @@ bool Responder::poll_transmit(std::uint8_t credits, Transmit& packet) noexcept {
     // Nothing more of this answer. To be decided anew where the packet has to be made a second time.
     const Psn psn = reply.psn + next_.packet;
     const auto nak = wire::Syndrome::nak(NakCode::kRemoteAccessError);
-    make_response({ReplyKind::kAcknowledge, nak, psn, reply.msn, 0, {}, 0, false}, 0, credits, packet);
+    make_response({ReplyKind::kAcknowledge, nak, psn, reply.msn, 0, {}, 0, 0, false}, 0, credits, packet);
     count = next_.packet + 1;
   } else {
     make_response(reply, next_.packet, credits, packet);
   }
   if (++next_.packet == count) next_ = {next_.reply + 1, 0};
-  yielded_[yielded_count_++] = next_;
+  Yielded& yielded = yielded_[yielded_count_++];
+  yielded = {next_.reply, next_.packet, 0};
+  if (!pace_.is_unlimited() && reply.kind == ReplyKind::kRead) yielded.cost_ns = pace_.on_sent(now, packet.size);
   if (refused || reply.kind == ReplyKind::kAcknowledge) observe(TransportEvent::kAckSent);
   return true;
 }
@@ -240,7 +253,7 @@ void Responder::make_response(const Reply& reply, std::uint32_t number, std::uin
       break;
   }
   made.bth.opcode = static_cast<wire::Opcode>(static_cast<std::uint8_t>(connection_.transport) | code);
-  made.bth.pkey = wire::kDefaultPkey;
+  made.bth.pkey = connection_.pkey;
   made.bth.destination_qpn = connection_.destination;
   made.bth.psn = reply.psn + number;
   // Counted now, for a message that may be older: fewer than there are for it, never more.
@@ -256,7 +269,7 @@ void Responder::on_transmitted(std::size_t count) noexcept {
   count = std::min(count, yielded_count_ - transmitted_);
   if (count == 0) return;
   transmitted_ += count;
-  const Position end = yielded_[transmitted_ - 1];
+  const Position end{yielded_[transmitted_ - 1].end_reply, yielded_[transmitted_ - 1].end_packet};
   for (std::uint64_t i = head_.reply; i != end.reply; ++i) {
     if (at(i).is_first) --open_;
   }
@@ -264,7 +277,13 @@ void Responder::on_transmitted(std::size_t count) noexcept {
   if (transmitted_ == yielded_count_) yielded_count_ = transmitted_ = 0;
 }
 
+std::optional<Instant> Responder::next_departure() const noexcept {
+  if (pace_.is_unlimited() || next_.reply == tail_) return std::nullopt;
+  return pace_.free_at();
+}
+
 void Responder::rewind_transmit() noexcept {
+  for (std::size_t i = transmitted_; i < yielded_count_; ++i) pace_.refund(yielded_[i].cost_ns);
   next_ = head_;
   yielded_count_ = transmitted_ = 0;
 }

@@ -161,7 +161,7 @@ TEST(Responder, RepeatedRequestsNeverCrowdOutNewOnes) {
     bench.receive(send(bench, Opcode::kRcSendOnly, psn(1), {}));  // RNR, again and again
   }
   Transmit packet;
-  ASSERT_TRUE(bench.qp().poll_response(packet));
+  ASSERT_TRUE(bench.qp().poll_response(bench.now, packet));
   bench.qp().on_responded(1);
   for (int i = 0; i < 50; ++i) bench.receive(bench.incoming_write(Opcode::kRcReadRequest, psn(0), 8));
   EXPECT_EQ(bench.receive(bench.incoming_write(Opcode::kRcReadRequest, psn(1), 8)), Drop::kNone);
@@ -195,11 +195,11 @@ TEST(Responder, AReadWhoseMemoryGoesWhileItIsAnsweredIsRefusedOnce) {
   bench.receive(bench.incoming_write(Opcode::kRcReadRequest, psn(0), 4 * kMtu));
   bench.receive(bench.incoming_write(Opcode::kRcReadRequest, psn(4), 0));
   std::array<Transmit, 3> batch;
-  for (Transmit& packet : batch) ASSERT_TRUE(bench.qp().poll_response(packet));
+  for (Transmit& packet : batch) ASSERT_TRUE(bench.qp().poll_response(bench.now, packet));
   bench.qp().on_responded(2);
   bench.qp().rewind_responses();
   bench.host().memory().remove(bench.rkey());
-  ASSERT_TRUE(bench.qp().poll_response(batch[0]));
+  ASSERT_TRUE(bench.qp().poll_response(bench.now, batch[0]));
   bench.qp().rewind_responses();
   const auto answers = bench.responses();
   ASSERT_EQ(answers.size(), 2U);
@@ -215,7 +215,7 @@ TEST(Responder, AnswersThatTheTransportDidNotTakeAreYieldedAgain) {
   bench.receive(bench.incoming_write(Opcode::kRcReadRequest, psn(0), 3 * kMtu));
   bench.receive(fetch_add(bench, psn(3), 1));
   std::array<Transmit, 4> batch;
-  for (Transmit& packet : batch) ASSERT_TRUE(bench.qp().poll_response(packet));
+  for (Transmit& packet : batch) ASSERT_TRUE(bench.qp().poll_response(bench.now, packet));
   EXPECT_FALSE(bench.qp().has_responses());
   bench.qp().on_responded(1);
   bench.qp().rewind_responses();

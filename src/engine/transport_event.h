@@ -16,6 +16,9 @@ enum class TransportEvent : std::uint8_t {
   kRetryExceeded,
   kRnrRetryExceeded,
   kAckSent,
+  kCnpSent,
+  kCnpHandled,
+  kEcnMarked,
 };
 
 // Thread-safety: any thread.

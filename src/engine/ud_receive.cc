@@ -6,6 +6,7 @@
 
 #include "engine/queue_pair.h"
 #include "engine/sge_range.h"
+#include "wire/infiniband_header.h"
 #include "wire/network_header.h"
 
 namespace verbena::engine {
@@ -60,6 +61,20 @@ void write(const Envelope& envelope, std::size_t udp_payload_size, std::span<con
   scatter.write(payload);
 }
 
+// The same on InfiniBand: without a GRH the forty bytes stay as they were.
+void write_from_link(const Envelope& envelope, std::size_t size, std::span<const std::byte> payload,
+                     const MemoryPieces& target) noexcept {
+  Scatter scatter(target);
+  if (envelope.link.has_grh) {
+    std::array<std::byte, wire::kGrhSize> grh;
+    wire::write_infiniband_grh(envelope, size, grh);
+    scatter.write(grh);
+  } else {
+    scatter.skip(wire::kGrhSize);
+  }
+  scatter.write(payload);
+}
+
 // The same for an IPv4 header, as some devices do it.
 void write_with_quirks(const Envelope& envelope, std::size_t udp_payload_size, std::span<const std::byte> payload,
                        const MemoryPieces& target, ReceiveQuirks quirks) noexcept {
@@ -111,7 +126,9 @@ Drop QueuePair::deliver_ud(const wire::Packet& packet, const Envelope& envelope,
   const MemoryFault fault = resolve_range(*memory_, *domain_, request.sges, 0, size, kLocalWrite, target);
   if (fault != MemoryFault::kNone) [[unlikely]]
     return fail_receive(request.wr_id, fault);
-  if (quirks_.any() && wire::is_ipv4(envelope)) [[unlikely]] {
+  if (envelope.is_infiniband()) {
+    write_from_link(envelope, udp_payload_size, packet.payload, target);
+  } else if (quirks_.any() && wire::is_ipv4(envelope)) [[unlikely]] {
     write_with_quirks(envelope, udp_payload_size, packet.payload, target, quirks_);
   } else {
     write(envelope, udp_payload_size, packet.payload, target);
@@ -123,17 +140,26 @@ Drop QueuePair::deliver_ud(const wire::Packet& packet, const Envelope& envelope,
   completion.byte_length = static_cast<std::uint32_t>(size);
   completion.qp_number = qpn_.value();
   completion.source_qp = packet.deth.source_qpn.value();
-  completion.flags = kWcGrh;
+  if (!envelope.is_infiniband() || envelope.link.has_grh) completion.flags = kWcGrh;
   if (packet.bth.opcode == wire::Opcode::kUdSendOnlyImm) {
     completion.immediate = packet.imm_dt.network_order;
     completion.flags |= kWcWithImmediate;
   }
   completion.solicited = packet.bth.solicited;
-  // RoCE has no service level in a packet; ConnectX tells here what kind of header stands in front of the payload, and
-  // UCX looks for it.
-  const bool is_ipv4 = envelope.destination.is_ipv4_mapped();
-  completion.service_level = quirks_.wc_sl_unfilled ? std::uint8_t{0} : is_ipv4 ? kHeaderIsIpv4 : kHeaderIsIpv6;
+  describe_path(envelope, completion);
   return receive_completions_->push(completion, receive_place()) ? Drop::kNone : Drop::kCqOverrun;
+}
+
+// RoCE has no service level in a packet; ConnectX tells here what kind of header stands in front of the payload, and
+// UCX looks for it.
+void QueuePair::describe_path(const Envelope& envelope, Completion& completion) const noexcept {
+  const std::uint8_t kind = envelope.destination.is_ipv4_mapped() ? kHeaderIsIpv4 : kHeaderIsIpv6;
+  completion.service_level = envelope.is_infiniband() ? envelope.link.service_level : kind;
+  if (quirks_.wc_sl_unfilled) completion.service_level = 0;
+  completion.source_lid = envelope.link.source_lid;
+  if (!wire::is_multicast_lid(envelope.link.destination_lid)) {
+    completion.dlid_path_bits = static_cast<std::uint8_t>(envelope.link.destination_lid & path_mask_);
+  }
 }
 
 }  // namespace verbena::engine

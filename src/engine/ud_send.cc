@@ -50,7 +50,7 @@ void QueuePair::encode_ud(const SendRequest& request, SendWqe& wqe) noexcept {
   bth.opcode = has_immediate ? wire::Opcode::kUdSendOnlyImm : wire::Opcode::kUdSendOnly;
   bth.solicited = (request.flags & kSendSolicited) != 0;
   bth.pad_count = wire::pad_count(wqe.length);
-  bth.pkey = wire::kDefaultPkey;
+  bth.pkey = pkey();
   bth.destination_qpn = wqe.datagram.destination_qpn;
   bth.psn = next_psn_;
   ++next_psn_;

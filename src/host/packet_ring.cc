@@ -31,7 +31,8 @@ static_assert(kMaxRingCapacity - 1 <= kSizeMask);
 // their lines have come back from the consumer's cache by then.
 constexpr std::uint64_t kClearAhead = 16 * kCacheLine;
 
-static_assert(sizeof(Envelope) == kEnvelopeBytes && std::is_trivially_copyable_v<Envelope>);
+// What a ring carries of an envelope is what stands before `link`: packets of InfiniBand bring their own headers.
+static_assert(offsetof(Envelope, link) == kEnvelopeBytes && std::is_trivially_copyable_v<Envelope>);
 static_assert(std::atomic_ref<std::uint64_t>::is_always_lock_free &&
               std::atomic_ref<std::uint32_t>::is_always_lock_free);
 
@@ -213,7 +214,7 @@ Pop RingConsumer::open_record(std::uint64_t word, RingRecord& record) noexcept {
   if (head_ - released_ + bytes > capacity_) return broken();
   const std::byte* at = records_ + place + kWordBytes;
   if ((word & kSameEnvelope) == 0) {
-    std::memcpy(&envelope_, at, kEnvelopeBytes);
+    std::memcpy(static_cast<void*>(&envelope_), at, kEnvelopeBytes);
     has_envelope_ = true;
     at += kEnvelopeBytes;
   } else if (!has_envelope_) {

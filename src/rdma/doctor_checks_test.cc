@@ -460,6 +460,8 @@ TEST(Doctor, TheEcnBitsOfATrafficClassAreLookedAt) {
   EXPECT_EQ(find(check_traffic_class(world.path), "traffic_class").severity, Severity::kGood);
   world.path.traffic_class = (46 << 2) | 2;
   EXPECT_EQ(find(check_traffic_class(world.path), "traffic_class").severity, Severity::kGood) << "ECN-capable";
+  world.path.traffic_class = 2;
+  EXPECT_EQ(find(check_traffic_class(world.path), "traffic_class").severity, Severity::kGood) << "ECN-capable alone";
   world.path.traffic_class = (46 << 2) | 3;
   EXPECT_EQ(find(check_traffic_class(world.path), "traffic_class").severity, Severity::kWarning);
   world.path.traffic_class = 2;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -13,6 +15,7 @@
 #include "rdma/doctor_interfaces.h"
 #include "rdma/doctor_process.h"
 #include "rdma/doctor_rdma_netlink.h"
+#include "rdma/first_route.h"
 #include "verbena/rate.h"
 
 namespace verbena::rdma {
@@ -112,33 +115,52 @@ bool reaches_by_lid(const PortFacts& port, const PathQuestion& question) {
   return port.view.link_layer == LinkLayer::kInfiniBand && port.view.active && question.dlid != 0;
 }
 
-// True where the port reaches the peer; else `path` has why not, of the first that was asked.
-bool try_port(PathFacts& path, const DeviceFacts& device, const PortFacts& port, const PathQuestion& question) {
+// One port that reaches the peer.
+struct Way {
+  std::string device;
+  std::uint8_t port = 0;
+  std::optional<SourceChoice> source{};
+};
+
+// Nothing where the port does not reach the peer; `path` has why not, of the first that was asked.
+std::optional<Way> try_port(PathFacts& path, const DeviceFacts& device, const PortFacts& port,
+                            const PathQuestion& question) {
+  Way way{.device = device.name, .port = port.view.port};
   if (question.destination.is_zero()) {
-    if (!reaches_by_lid(port, question)) return false;
-  } else {
-    const SourceQuery query{
-        .destination = question.destination, .port = port.view.port, .netdev = question.netdev, .source = {}};
-    auto choice = choose_source(device.gids, query, look_up_route);
-    if (!choice) {
-      if (!path.source_error) path.source_error = choice.error();
-      return false;
-    }
-    path.source = std::move(*choice);
+    return reaches_by_lid(port, question) ? std::optional(std::move(way)) : std::nullopt;
   }
-  path.device = device.name;
-  path.port = port.view.port;
-  path.source_error.reset();
-  return true;
+  const SourceQuery query{
+      .destination = question.destination, .port = port.view.port, .netdev = question.netdev, .source = {}};
+  auto choice = choose_source(device.gids, query, look_up_route);
+  if (!choice) {
+    if (!path.source_error) path.source_error = choice.error();
+    return std::nullopt;
+  }
+  way.source = std::move(*choice);
+  return way;
 }
 
+void take(PathFacts& path, Way way) {
+  path.device = std::move(way.device);
+  path.port = way.port;
+  path.source = std::move(way.source);
+  path.source_error.reset();
+}
+
+// The port that the route leaves by; else the first with a way of its own.
 void choose_device(PathFacts& path, const HostFacts& host, const PathQuestion& question) {
+  const std::optional<Route> route = first_route(question.destination, question.netdev, look_up_route);
+  std::optional<Way> second_best;
   for (const DeviceFacts& device : host.devices) {
     if (!question.device.empty() && device.name != question.device) continue;
     for (const PortFacts& port : device.ports) {
-      if (port.view.active && try_port(path, device, port, question)) return;
+      if (!port.view.active) continue;
+      std::optional<Way> way = try_port(path, device, port, question);
+      if (way && (!way->source || is_on_route(*way->source, route))) return take(path, std::move(*way));
+      if (way && !second_best) second_best = std::move(way);
     }
   }
+  if (second_best) return take(path, std::move(*second_best));
   if (path.source_error) return;
   path.source_error =
       Error{ErrorCode::kNotFound, 0,

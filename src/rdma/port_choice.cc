@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "rdma/first_route.h"
 #include "verbena/gid_table.h"
 #include "verbena/resolve.h"
 
@@ -56,20 +57,6 @@ Result<Way> try_port(const Context& context, std::uint8_t port, const Destinatio
   return choice;
 }
 
-// The kernel's first answer names this port, or nothing better can be known.
-bool is_on_route(const Way& choice, const std::optional<Route>& route) {
-  const std::uint32_t netdev = choice.source.entry.netdev;
-  return !route || route->local || netdev == 0 || netdev == route->netdev;
-}
-
-std::optional<Route> first_route(const Destination& destination, const RouteLookup& routes) {
-  const Gid& gid = destination.gid;
-  if (gid.is_zero() || destination.lid != 0 || gid.is_multicast() || gid.is_link_local()) return std::nullopt;
-  const Result<Route> route = routes(gid, destination.netdev);
-  if (!route) return std::nullopt;
-  return *route;
-}
-
 PortChoice by_way(Context context, Way way) {
   return {.context = std::move(context),
           .port = way.port,
@@ -82,7 +69,8 @@ PortChoice by_way(Context context, Way way) {
 Result<PortChoice> choose_port(const Destination& destination, const RouteLookup& routes) {
   const Result<DeviceList> list = DeviceList::read();
   if (!list) return tl::make_unexpected(list.error());
-  const std::optional<Route> route = first_route(destination, routes);
+  const std::optional<Route> route =
+      destination.lid == 0 ? rdma::first_route(destination.gid, destination.netdev, routes) : std::nullopt;
   std::optional<std::pair<std::string, Way>> second_best;  // with the name of its device
   std::string reasons;
   for (const std::string& name : list->names()) {
@@ -97,7 +85,7 @@ Result<PortChoice> choose_port(const Destination& destination, const RouteLookup
       const auto port = static_cast<std::uint8_t>(number);
       if (destination.port != 0 && destination.port != port) continue;
       Result<Way> choice = try_port(*context, port, destination, routes);
-      if (choice && is_on_route(*choice, route)) return by_way(std::move(*context), std::move(*choice));
+      if (choice && rdma::is_on_route(choice->source, route)) return by_way(std::move(*context), std::move(*choice));
       if (choice && !second_best) second_best.emplace(name, std::move(*choice));
       if (!choice) reasons += fmt::format("; {} port {}: {}", name, port, choice.error().message);
     }

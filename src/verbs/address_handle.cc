@@ -51,7 +51,8 @@ int errno_of(GrhError error) noexcept {
 int answer_to(ibv_context* context, const ibv_grh& grh, ibv_ah_attr& attributes) noexcept {
   GrhAddress address;
   const std::span<const std::byte, kGrhSize> bytes(reinterpret_cast<const std::byte*>(&grh), kGrhSize);
-  if (const int error = errno_of(read_grh(bytes, address))) return error;
+  const bool infiniband = ours(context).machine->device().infiniband().has_value();
+  if (const int error = errno_of((infiniband ? read_infiniband_grh : read_grh)(bytes, address))) return error;
   const auto index = find_gid_index(context, address.local);
   if (!index) return EINVAL;
   attributes.grh.dgid = to_verbs(address.remote);

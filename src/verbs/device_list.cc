@@ -1,6 +1,9 @@
 // The list of devices: ours first, so that a program that takes the first one gets one of ours, then the real ones.
 #include <cerrno>
 #include <cstdlib>
+#include <map>
+#include <mutex>
+#include <span>
 
 #include <endian.h>
 
@@ -17,25 +20,44 @@ constinit Real<const char*(ibv_device*)> real_get_device_name{"ibv_get_device_na
 constinit Real<__be64(ibv_device*)> real_get_device_guid{"ibv_get_device_guid", "IBVERBS_1.1"};
 constinit Real<int(ibv_device*)> real_get_device_index{"ibv_get_device_index", "IBVERBS_1.9"};
 
-// One allocation: the real list first, then what the program gets.
-struct List {
-  ibv_device** real;
-  ibv_device* devices[1];  // as many as there are, and a null
-};
-static_assert(offsetof(List, devices) == sizeof(ibv_device**));
+// The list is one plain allocation, since programs (qperf) hand it to free(). The real list that a part of it came from
+// is kept here until then, or until another list has the same address.
+class RealLists {
+ public:
+  void keep(ibv_device** list, ibv_device** real) {
+    give_back(list);
+    const std::lock_guard guard(mutex_);
+    if (real != nullptr) lists_[list] = real;
+  }
+  void give_back(ibv_device** list) {
+    ibv_device** real = nullptr;
+    {
+      const std::lock_guard guard(mutex_);
+      const auto found = lists_.find(list);
+      if (found == lists_.end()) return;
+      real = found->second;
+      lists_.erase(found);
+    }
+    real_free_device_list.call(real);
+  }
 
-List* list_of(ibv_device** devices) noexcept {
-  return reinterpret_cast<List*>(reinterpret_cast<std::byte*>(devices) - offsetof(List, devices));
+ private:
+  std::mutex mutex_;
+  std::map<ibv_device**, ibv_device**> lists_;  // guarded by mutex_
+};
+
+RealLists& real_lists() {
+  static auto& lists = *new RealLists;  // programs free their lists at any time before they end
+  return lists;
 }
 
-List* make_list(std::span<VerbsDevice> ours, ibv_device** real, std::size_t real_count) noexcept {
-  auto* const list =
-      static_cast<List*>(std::calloc(1, sizeof(List) + (ours.size() + real_count) * sizeof(ibv_device*)));
+ibv_device** make_list(std::span<VerbsDevice> ours, ibv_device** real, std::size_t real_count) noexcept {
+  auto* const list = static_cast<ibv_device**>(std::calloc(ours.size() + real_count + 1, sizeof(ibv_device*)));
   if (list == nullptr) return nullptr;
-  list->real = real;
   std::size_t count = 0;
-  for (VerbsDevice& record : ours) list->devices[count++] = &record.device;
-  for (std::size_t i = 0; i < real_count; ++i) list->devices[count++] = real[i];
+  for (VerbsDevice& record : ours) list[count++] = &record.device;
+  for (std::size_t i = 0; i < real_count; ++i) list[count++] = real[i];
+  real_lists().keep(list, real);
   return list;
 }
 
@@ -48,21 +70,20 @@ VERBENA_EXPORT ibv_device** ibv_get_device_list(int* count) {
   if (count != nullptr) *count = 0;
   // A host without RDMA devices answers with an error; with devices of ours that is no error.
   if (real == nullptr && ours.empty()) return nullptr;
-  List* const list = make_list(ours, real, real == nullptr ? 0 : static_cast<std::size_t>(real_count));
+  ibv_device** const list = make_list(ours, real, real == nullptr ? 0 : static_cast<std::size_t>(real_count));
   if (list == nullptr) {
     if (real != nullptr) real_free_device_list.call(real);
     errno = ENOMEM;
     return nullptr;
   }
   if (count != nullptr) *count = static_cast<int>(ours.size()) + (real == nullptr ? 0 : real_count);
-  return list->devices;
+  return list;
 }
 
 VERBENA_EXPORT void ibv_free_device_list(ibv_device** devices) {
   if (devices == nullptr) return;
-  List* const list = list_of(devices);
-  if (list->real != nullptr) real_free_device_list.call(list->real);
-  std::free(list);
+  real_lists().give_back(devices);
+  std::free(devices);
 }
 
 VERBENA_EXPORT const char* ibv_get_device_name(ibv_device* device) {

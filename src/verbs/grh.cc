@@ -10,6 +10,7 @@ namespace {
 constexpr std::size_t kIpv4Start = 20;
 constexpr std::size_t kIpv4Size = 20;
 constexpr std::uint8_t kUdp = 17;
+constexpr std::uint8_t kInfiniband = 0x1b;  // of a GRH
 
 std::uint8_t version_at(const std::byte* at) noexcept {
   return static_cast<std::uint8_t>(load_be8(at) >> 4);
@@ -40,10 +41,10 @@ GrhError read_ipv4(const std::byte* header, GrhAddress& address) noexcept {
   return GrhError::kNone;
 }
 
-GrhError read_ipv6(const std::byte* header, GrhAddress& address) noexcept {
+GrhError read_ipv6(const std::byte* header, std::uint8_t wanted, GrhAddress& address) noexcept {
   address.local = gid_at(header + 24);
   if (address.local.bytes[0] == 0xff) return GrhError::kMulticast;
-  if (load_be8(header + 6) != kUdp) return GrhError::kUnknownProtocol;
+  if (load_be8(header + 6) != wanted) return GrhError::kUnknownProtocol;
   address.remote = gid_at(header + 8);
   address.hop_limit = load_be8(header + 7);
   address.traffic_class = static_cast<std::uint8_t>(load_be32(header) >> 20);
@@ -60,7 +61,14 @@ GrhError read_grh(std::span<const std::byte, kGrhSize> bytes, GrhAddress& addres
     return version_at(ipv4) == 4 ? read_ipv4(ipv4, address) : GrhError::kUnknownProtocol;
   }
   const bool short_header = (load_be8(ipv4) & 0xf) == 5;
-  return short_header && ipv4_checksum_holds(ipv4) ? read_ipv4(ipv4, address) : read_ipv6(bytes.data(), address);
+  return short_header && ipv4_checksum_holds(ipv4) ? read_ipv4(ipv4, address) : read_ipv6(bytes.data(), kUdp, address);
+}
+
+GrhError read_infiniband_grh(std::span<const std::byte, kGrhSize> bytes, GrhAddress& address) noexcept {
+  address = {};
+  address.flow_label = load_be32(bytes.data()) & 0xfffff;
+  if (version_at(bytes.data()) != 6) return GrhError::kUnknownProtocol;
+  return read_ipv6(bytes.data(), kInfiniband, address);
 }
 
 }  // namespace verbena::verbs

@@ -27,4 +27,7 @@ inline constexpr std::size_t kGrhSize = 40;
 // multicast group has no local address to answer from.
 GrhError read_grh(std::span<const std::byte, kGrhSize> bytes, GrhAddress& address) noexcept;
 
+// As it comes on an InfiniBand port: laid out as an IPv6 header, with the next header 0x1b.
+GrhError read_infiniband_grh(std::span<const std::byte, kGrhSize> bytes, GrhAddress& address) noexcept;
+
 }  // namespace verbena::verbs

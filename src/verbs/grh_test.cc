@@ -96,5 +96,14 @@ TEST(Grh, RefusesWhatWentToAGroup) {
   EXPECT_EQ(GrhError::kMulticast, read_grh(six, address));
 }
 
+TEST(Grh, OnInfinibandTheNextHeaderIsThatOfIba) {
+  GrhAddress address;
+  ASSERT_EQ(GrhError::kNone, read_infiniband_grh(ipv6_header(0x1b), address));
+  EXPECT_EQ(0x12345u, address.flow_label);
+  EXPECT_EQ(0x11, address.traffic_class);
+  EXPECT_EQ(GrhError::kUnknownProtocol, read_infiniband_grh(ipv6_header(17), address));
+  EXPECT_EQ(GrhError::kUnknownProtocol, read_infiniband_grh(Bytes{}, address));
+}
+
 }  // namespace
 }  // namespace verbena::verbs

@@ -37,6 +37,7 @@ int check_binding(const ibv_qp* qp, ibv_mw* mw, const ibv_mw_bind& binding) noex
   if ((info.mw_access_flags & ~kWindowAccess) != 0) return EINVAL;
   if (info.mr == nullptr) return 0;
   if (info.mr->context != mw->context || !names_itself(info.mr)) return EINVAL;
+  if (qp->pd == nullptr) return EINVAL;  // it sends nothing
   return qp->pd->handle == mw->pd->handle ? 0 : EPERM;
 }
 

@@ -54,7 +54,7 @@ struct VerbsPd {
 struct VerbsXrcd {
   ibv_xrcd base{};
   std::shared_ptr<device::XrcDomain> machine;
-  Holders holders;
+  Holders holders;  // shared receive queues and queue pairs
 };
 
 struct VerbsMr {
@@ -117,13 +117,14 @@ struct VerbsSrq {
   EventCount async_events{0};
 };
 
+// An XRC receive queue pair may have several: whoever opened it has one of their own.
 struct VerbsQp {
   ibv_qp_ex base{};  // its front is an ibv_qp
-  Hold domain;
+  Hold domain;       // or, of an XRC receive queue pair, the XRC domain
   // As the real library keeps it behind: whether the extended calls may be used.
   std::uint32_t extended = 0;
-  void* xrcd = nullptr;
-  std::unique_ptr<device::QueuePair> machine;
+  ibv_xrcd* xrcd = nullptr;
+  std::shared_ptr<device::QueuePair> machine;
   EventCount async_events{0};
   std::uint64_t send_ops = 0;  // the extended sends that it was made for: enum ibv_qp_create_send_ops_flags
   SendStaging staging;

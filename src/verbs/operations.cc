@@ -32,6 +32,7 @@ void set_operations(verbs_context& extended) noexcept {
   extended.modify_cq = modify_cq;
   extended.query_rt_values = query_rt_values;
   extended.create_qp_ex = create_qp_ex;
+  extended.open_qp = open_qp;
   extended.create_srq_ex = create_srq_ex;
   extended.get_srq_num = get_srq_number;
   extended.open_xrcd = open_xrc_domain;

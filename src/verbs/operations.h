@@ -50,6 +50,7 @@ int get_srq_number(ibv_srq* srq, std::uint32_t* number) noexcept;
 
 // queue_pair.cc, extended_send.cc
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attributes) noexcept;
+ibv_qp* open_qp(ibv_context* context, ibv_qp_open_attr* attributes) noexcept;
 void set_extended_send(ibv_qp_ex& qp) noexcept;
 
 // post.cc

@@ -1,10 +1,6 @@
 #include "verbs/port_rate.h"
 
 #include <array>
-#include <cstdlib>
-
-#include <fcntl.h>
-#include <unistd.h>
 
 namespace verbena::verbs {
 namespace {
@@ -32,15 +28,6 @@ PortRate port_rate(long megabits) noexcept {
     if (megabits >= row.megabits) return row.rate;
   }
   return {};
-}
-
-long interface_speed(const std::string& interface) noexcept {
-  const int fd = ::open(("/sys/class/net/" + interface + "/speed").c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  std::array<char, 24> text{};
-  const ssize_t length = ::read(fd, text.data(), text.size() - 1);
-  ::close(fd);
-  return length > 0 ? std::strtol(text.data(), nullptr, 10) : 0;
 }
 
 }  // namespace verbena::verbs

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 namespace verbena::verbs {
 
@@ -14,8 +13,5 @@ struct PortRate {
 
 // The largest that `megabits` a second fill; 10 Gb/s for an interface that does not tell.
 PortRate port_rate(long megabits) noexcept;
-
-// What the kernel says of the interface, in megabits a second; 0 where it does not tell.
-long interface_speed(const std::string& interface) noexcept;
 
 }  // namespace verbena::verbs

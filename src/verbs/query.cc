@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include <endian.h>
 
 #include "device/clock.h"
+#include "device/interface_speed.h"
 #include "device/rcu.h"
 #include "verbs/address.h"
 #include "verbs/devices.h"
@@ -39,7 +41,7 @@ constexpr std::uint32_t kPortCapabilities = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_
 constexpr std::uint8_t kLinkUp = 5;
 constexpr std::uint8_t kDisabled = 3;
 constexpr std::uint32_t kNoVendor = 0xffffff;
-constexpr std::uint16_t kPkey = 0xffff;
+constexpr std::uint8_t kSubnetTimeout = 18;  // as subnet managers set it: 4.096 us * 2^18
 
 int as_int(std::uint32_t value) noexcept {
   return static_cast<int>(std::min<std::uint32_t>(value, INT32_MAX));
@@ -76,6 +78,10 @@ void fill_limits(const engine::Limits& limits, ibv_device_attr& attributes) noex
   attributes.local_ca_ack_delay = limits.local_ca_ack_delay;
 }
 
+std::size_t pkey_table_length(const device::Context& machine) noexcept {
+  return machine.device().infiniband() ? device::InfinibandPort::kPkeyTableLength : engine::kPkeyTableLength;
+}
+
 void fill_device(device::Context& machine, ibv_device_attr& attributes) noexcept {
   attributes = {};
   std::strncpy(attributes.fw_ver, VERBENA_VERSION, sizeof attributes.fw_ver - 1);
@@ -86,9 +92,9 @@ void fill_device(device::Context& machine, ibv_device_attr& attributes) noexcept
   attributes.device_cap_flags = IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_CURR_QP_STATE_MOD |
                                 IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
                                 IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
-                                IBV_DEVICE_MEM_MGT_EXTENSIONS;
+                                IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC;
   attributes.atomic_cap = IBV_ATOMIC_HCA;
-  attributes.max_pkeys = engine::kPkeyTableLength;
+  attributes.max_pkeys = static_cast<std::uint16_t>(pkey_table_length(machine));
   attributes.phys_port_cnt = 1;
   fill_limits(machine.limits(), attributes);
 }
@@ -111,8 +117,20 @@ void fill_clock(ibv_device_attr_ex& attributes) noexcept {
   attributes.cq_mod_caps = {.max_cq_count = UINT16_MAX, .max_cq_period = UINT16_MAX};
 }
 
+// What a subnet manager and the link have made of an InfiniBand port.
+void fill_infiniband(const device::InfinibandPort& port, ibv_port_attr& attributes) noexcept {
+  attributes.link_layer = IBV_LINK_LAYER_INFINIBAND;
+  attributes.port_cap_flags = kInfinibandCapabilities;
+  attributes.lid = port.lid;
+  attributes.lmc = port.lmc;
+  attributes.sm_lid = port.sm_lid;
+  attributes.sm_sl = port.sm_sl;
+  attributes.subnet_timeout = kSubnetTimeout;
+  attributes.pkey_tbl_len = device::InfinibandPort::kPkeyTableLength;
+}
+
 void fill_port(device::Context& machine, ibv_port_attr& attributes) noexcept {
-  const PortRate rate = port_rate(interface_speed(machine.port().interface_name()));
+  const PortRate rate = port_rate(device::interface_megabits(machine.port().interface_name()));
   const device::RcuReadSection section;
   const device::PortSnapshot& port = machine.port().snapshot();
   attributes = {};
@@ -128,6 +146,7 @@ void fill_port(device::Context& machine, ibv_port_attr& attributes) noexcept {
   attributes.active_width = rate.width;
   attributes.active_speed = rate.speed;
   attributes.link_layer = IBV_LINK_LAYER_ETHERNET;
+  if (port.infiniband) fill_infiniband(*port.infiniband, attributes);
 }
 
 int port_error(ibv_context* context, std::uint32_t port) noexcept {
@@ -135,12 +154,14 @@ int port_error(ibv_context* context, std::uint32_t port) noexcept {
   return port == device::kPortNumber ? 0 : EINVAL;
 }
 
+// A GID of InfiniBand belongs to no network interface.
 ibv_gid_entry entry_at(const device::GidTable& table, std::size_t index, unsigned interface) noexcept {
+  const bool infiniband = table.type_at(index) == engine::GidType::kInfiniband;
   return {.gid = to_verbs(table.at(index)),
           .gid_index = static_cast<std::uint32_t>(index),
           .port_num = device::kPortNumber,
-          .gid_type = IBV_GID_TYPE_ROCE_V2,
-          .ndev_ifindex = interface};
+          .gid_type = infiniband ? std::uint32_t{IBV_GID_TYPE_IB} : std::uint32_t{IBV_GID_TYPE_ROCE_V2},
+          .ndev_ifindex = infiniband ? 0 : interface};
 }
 
 // A program built with another header may know a shorter or a longer entry.
@@ -178,6 +199,15 @@ ssize_t fill_table(ibv_context* context, void* entries, std::size_t room, std::s
     ++count;
   }
   return static_cast<ssize_t>(count);
+}
+
+// Each index of the table; 0 where it is empty.
+std::vector<std::uint16_t> pkey_table(device::Context& machine) {
+  std::vector<std::uint16_t> pkeys{engine::kDefaultPkey};
+  const device::RcuReadSection section;
+  if (const auto& infiniband = machine.port().snapshot().infiniband) pkeys = infiniband->pkeys;
+  pkeys.resize(pkey_table_length(machine));
+  return pkeys;
 }
 
 }  // namespace
@@ -253,12 +283,9 @@ VERBENA_EXPORT int _ibv_query_gid_ex(ibv_context* context, std::uint32_t port, s
   Gid found;
   if (const int error = gid_at(context, port, index, found)) return error;
   if (found.is_zero()) return ENODATA;
-  put_entry({.gid = to_verbs(found),
-             .gid_index = index,
-             .port_num = port,
-             .gid_type = IBV_GID_TYPE_ROCE_V2,
-             .ndev_ifindex = ours(context).machine->device().interface_index()},
-            entry, size);
+  device::Context& machine = *ours(context).machine;
+  const device::RcuReadSection section;
+  put_entry(entry_at(machine.port().snapshot().gids, index, machine.device().interface_index()), entry, size);
   return 0;
 }
 
@@ -274,23 +301,30 @@ VERBENA_EXPORT int ibv_query_gid_type(ibv_context* context, std::uint8_t port, u
   if (!is_ours(context)) return real_query_gid_type.call_or(-1, context, port, index, type);
   Gid found;
   const int error = gid_at(context, port, index, found);
-  if (error == 0) *type = found.is_zero() ? SysfsGidType::kIbOrRoceV1 : SysfsGidType::kRoceV2;
+  const bool roce = error == 0 && !found.is_zero() && !ours(context).machine->device().infiniband();
+  if (error == 0) *type = roce ? SysfsGidType::kRoceV2 : SysfsGidType::kIbOrRoceV1;
   return minus_one(error);
 }
 
 VERBENA_EXPORT int ibv_query_pkey(ibv_context* context, std::uint8_t port, int index, __be16* pkey) {
   if (!is_ours(context)) return real_query_pkey.call_or(-1, context, port, index, pkey);
   int error = port_error(context, port);
-  if (error == 0 && (index < 0 || index >= engine::kPkeyTableLength)) error = EINVAL;
-  if (error == 0) *pkey = htobe16(kPkey);
+  if (error == 0) {
+    const std::vector<std::uint16_t> pkeys = pkey_table(*ours(context).machine);
+    const bool inside = index >= 0 && static_cast<std::size_t>(index) < pkeys.size();
+    if (inside) *pkey = htobe16(pkeys[static_cast<std::size_t>(index)]);
+    if (!inside) error = EINVAL;
+  }
   return minus_one(error);
 }
 
 VERBENA_EXPORT int ibv_get_pkey_index(ibv_context* context, std::uint8_t port, __be16 pkey) {
   if (!is_ours(context)) return real_get_pkey_index.call_or(-1, context, port, pkey);
-  int error = port_error(context, port);
-  if (error == 0 && be16toh(pkey) != kPkey) error = EINVAL;
-  return minus_one(error);
+  if (const int error = port_error(context, port)) return minus_one(error);
+  const std::vector<std::uint16_t> pkeys = pkey_table(*ours(context).machine);
+  const auto found = std::find(pkeys.begin(), pkeys.end(), be16toh(pkey));
+  if (found == pkeys.end() || *found == 0) return minus_one(EINVAL);
+  return static_cast<int>(found - pkeys.begin());
 }
 
 }  // namespace verbena::verbs

@@ -12,6 +12,7 @@
 #include "verbs/operations.h"
 #include "verbs/real.h"
 #include "verbs/refusal.h"
+#include "verbs/support.h"
 
 namespace verbena::verbs {
 namespace {
@@ -30,7 +31,8 @@ constinit Real<int(ibv_qp*, ibv_ece*)> real_query_ece{"ibv_query_ece", "IBVERBS_
 constinit Real<int(ibv_qp*, ibv_ece*)> real_set_ece{"ibv_set_ece", "IBVERBS_1.10"};
 
 constexpr std::uint32_t kKnownInitMask =
-    IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+constexpr std::uint32_t kNeededToOpen = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
 constexpr std::uint64_t kDatagramSendOps = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
 constexpr std::uint64_t kUnreliableSendOps =
     kDatagramSendOps | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
@@ -63,7 +65,8 @@ std::optional<engine::QpType> to_type(ibv_qp_type type) noexcept {
   return std::nullopt;
 }
 
-// EINVAL for a completion or receive queue that is not of this context.
+// EINVAL for a completion or receive queue that is not of this context. What an XRC send queue pair would receive with
+// is not looked at.
 int check_parts(const ibv_pd* pd, const ibv_qp_init_attr& attributes) noexcept {
   const ibv_context* const context = pd->context;
   const bool fit = usable_in(attributes.send_cq, context) && usable_in(attributes.recv_cq, context) &&
@@ -81,39 +84,79 @@ device::QpInit to_init(const ibv_qp_init_attr& attributes, engine::QpType type, 
           .element = element};
 }
 
-void fill(VerbsQp& qp, ibv_pd* pd, const ibv_qp_init_attr& attributes) noexcept {
+// What every queue pair has.
+void fill(VerbsQp& qp, ibv_context* context, void* qp_context, ibv_qp_type type) noexcept {
   ibv_qp& plain = *qp.plain();
-  plain.context = pd->context;
-  plain.qp_context = attributes.qp_context;
-  plain.pd = pd;
-  plain.send_cq = attributes.send_cq;
-  plain.recv_cq = attributes.recv_cq;
-  plain.srq = attributes.srq;
+  plain.context = context;
+  plain.qp_context = qp_context;
   plain.handle = qp.machine->handle();
   plain.qp_num = qp.machine->qpn().value();
   plain.state = IBV_QPS_RESET;
-  plain.qp_type = attributes.qp_type;
+  plain.qp_type = type;
   ::pthread_mutex_init(&plain.mutex, nullptr);
   ::pthread_cond_init(&plain.cond, nullptr);
 }
 
-VerbsQp* create_qp(ibv_pd* pd, ibv_qp_init_attr& attributes) {
+std::uint64_t element_of(const VerbsQp& qp) noexcept {
+  return reinterpret_cast<std::uint64_t>(&qp);
+}
+
+VerbsQp* create_qp(ibv_pd* pd, ibv_qp_init_attr& wanted) {
+  ibv_qp_init_attr attributes = wanted;
   if (!alive(pd->context)) return null_with(device::Context::refuse_child());
   if (!names_itself(pd)) return null_with(EINVAL);
-  if (const int error = check_parts(pd, attributes)) return null_with(error);
   if (attributes.qp_type == IBV_QPT_DRIVER) return null_with(EOPNOTSUPP);
   if (attributes.qp_type == IBV_QPT_RAW_PACKET) return null_with(device::may_use_raw_network() ? EOPNOTSUPP : EPERM);
   const auto type = to_type(attributes.qp_type);
   if (!type) return null_with(EINVAL);
+  if (*type == engine::QpType::kXrcSend) {  // receives nothing
+    attributes.recv_cq = nullptr;
+    attributes.srq = nullptr;
+  }
+  if (const int error = check_parts(pd, attributes)) return null_with(error);
   auto qp = std::make_unique<VerbsQp>();
-  auto machine = device::QueuePair::create(*ours(pd).machine,
-                                           to_init(attributes, *type, reinterpret_cast<std::uint64_t>(qp.get())));
+  auto machine = device::QueuePair::create(*ours(pd).machine, to_init(attributes, *type, element_of(*qp)));
   if (!machine) return null_with(machine.error());
   qp->machine = std::move(*machine);
   qp->domain = Hold(ours(pd).holders);
-  attributes.cap = to_verbs(qp->machine->capabilities());
-  fill(*qp, pd, attributes);
+  wanted.cap = to_verbs(qp->machine->capabilities());
+  fill(*qp, pd->context, attributes.qp_context, attributes.qp_type);
+  ibv_qp& plain = *qp->plain();
+  plain.pd = pd;
+  plain.send_cq = attributes.send_cq;
+  plain.recv_cq = attributes.recv_cq;
+  plain.srq = attributes.srq;
   return qp.release();
+}
+
+// One more handle of an XRC receive queue pair, which is not of a protection domain and has no queues.
+ibv_qp* hand_out(std::unique_ptr<VerbsQp> qp, ibv_xrcd* xrcd, void* qp_context) noexcept {
+  qp->domain = Hold(ours(xrcd).holders);
+  qp->xrcd = xrcd;
+  fill(*qp, xrcd->context, qp_context, IBV_QPT_XRC_RECV);
+  return qp.release()->plain();
+}
+
+ibv_qp* create_xrc_receive(ibv_xrcd* xrcd, ibv_qp_init_attr_ex& attributes) {
+  if (!alive(xrcd->context)) return null_with(device::Context::refuse_child());
+  auto qp = std::make_unique<VerbsQp>();
+  auto machine = device::QueuePair::create_xrc_receive(ours(xrcd).machine, element_of(*qp));
+  if (!machine) return null_with(machine.error());
+  qp->machine = std::move(*machine);
+  attributes.cap = to_verbs(qp->machine->capabilities());
+  return hand_out(std::move(qp), xrcd, attributes.qp_context);
+}
+
+ibv_qp* open_xrc_receive(ibv_xrcd* xrcd, Qpn number, void* qp_context) {
+  if (!alive(xrcd->context)) return null_with(device::Context::refuse_child());
+  auto qp = std::make_unique<VerbsQp>();
+  qp->machine = ours(xrcd).machine->queue_pair(number);
+  if (qp->machine == nullptr) return null_with(EINVAL);
+  qp->machine->add_listener(*ours(xrcd->context).machine, element_of(*qp));
+  const ibv_qp_state state = static_cast<ibv_qp_state>(qp->machine->state());
+  ibv_qp* const opened = hand_out(std::move(qp), xrcd, qp_context);
+  opened->state = state;
+  return opened;
 }
 
 // EOPNOTSUPP for what is asked beyond a plain queue pair and the sends that its type has.
@@ -121,13 +164,13 @@ int check_extensions(const ibv_qp_init_attr_ex& attributes) noexcept {
   const std::uint32_t mask = attributes.comp_mask;
   if ((mask & ~kKnownInitMask) != 0) return EOPNOTSUPP;
   if ((mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && attributes.create_flags != 0) return EOPNOTSUPP;
-  if ((mask & IBV_QP_INIT_ATTR_PD) == 0) return EINVAL;
   const std::uint64_t known = send_ops_of(attributes.qp_type);
   if ((mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0 && (attributes.send_ops_flags & ~known) != 0) return EOPNOTSUPP;
   return 0;
 }
 
-int modify_qp(ibv_qp* qp, const ibv_qp_attr& attributes, unsigned mask) {
+int modify_qp(ibv_qp* qp, const ibv_qp_attr& attributes, unsigned given) {
+  const unsigned mask = given & ~ignored_attributes(qp->qp_type);
   if (!alive(qp->context)) return device::Context::refuse_child();
   if (!names_itself(qp)) return EINVAL;
   engine::QpAttributes converted;
@@ -157,6 +200,7 @@ int destroy_qp(ibv_qp* qp) {
   if (!names_itself(qp)) return ENOENT;
   VerbsQp& mine = ours(qp);
   if (mine.machine->in_use()) return EBUSY;
+  mine.machine->remove_listener(element_of(mine));
   mine.machine.reset();
   wait_for_acknowledgements(qp->mutex, qp->cond, qp->events_completed, mine.async_events);
   ::pthread_cond_destroy(&qp->cond);
@@ -165,18 +209,24 @@ int destroy_qp(ibv_qp* qp) {
   return 0;
 }
 
-int change_group(ibv_qp* qp, const ibv_gid& gid, bool attach) {
+int change_group(ibv_qp* qp, const ibv_gid& gid, std::uint16_t lid, bool attach) {
   if (!alive(qp->context)) return device::Context::refuse_child();
   if (!names_itself(qp) || qp->qp_type != IBV_QPT_UD) return EINVAL;
   const Gid group = to_gid(gid);
-  return errno_of(attach ? ours(qp).machine->attach(group) : ours(qp).machine->detach(group));
+  return errno_of(attach ? ours(qp).machine->attach(group, lid) : ours(qp).machine->detach(group, lid));
 }
 
 }  // namespace
 
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attributes) noexcept {
   if (const int error = check_extensions(*attributes)) return null_with(error);
-  if (attributes->pd == nullptr || attributes->pd->context != context) return null_with(EINVAL);
+  if (attributes->qp_type == IBV_QPT_XRC_RECV) {
+    const bool given = (attributes->comp_mask & IBV_QP_INIT_ATTR_XRCD) != 0 && attributes->xrcd != nullptr;
+    if (!given || attributes->xrcd->context != context) return null_with(EINVAL);
+    return contained([=] { return create_xrc_receive(attributes->xrcd, *attributes); });
+  }
+  const bool given = (attributes->comp_mask & IBV_QP_INIT_ATTR_PD) != 0 && attributes->pd != nullptr;
+  if (!given || attributes->pd->context != context) return null_with(EINVAL);
   return contained([=]() -> ibv_qp* {
     // Both structures begin alike.
     VerbsQp* const qp = create_qp(attributes->pd, *reinterpret_cast<ibv_qp_init_attr*>(attributes));
@@ -188,6 +238,16 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attributes) noex
     }
     return qp->plain();
   });
+}
+
+// Of another process none can be opened: each has the device in itself.
+ibv_qp* open_qp(ibv_context* context, ibv_qp_open_attr* attributes) noexcept {
+  const std::uint32_t mask = attributes->comp_mask;
+  if (mask >= IBV_QP_OPEN_ATTR_RESERVED) return null_with(EOPNOTSUPP);
+  if ((mask & kNeededToOpen) != kNeededToOpen || attributes->qp_type != IBV_QPT_XRC_RECV) return null_with(EINVAL);
+  if (attributes->xrcd == nullptr || attributes->xrcd->context != context) return null_with(EINVAL);
+  void* const qp_context = (mask & IBV_QP_OPEN_ATTR_CONTEXT) != 0 ? attributes->qp_context : nullptr;
+  return contained([=] { return open_xrc_receive(attributes->xrcd, Qpn(attributes->qp_num), qp_context); });
 }
 
 VERBENA_EXPORT ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
@@ -220,12 +280,12 @@ VERBENA_EXPORT int ibv_destroy_qp(ibv_qp* qp) {
 
 VERBENA_EXPORT int ibv_attach_mcast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid) {
   if (!is_ours(qp)) return real_attach_mcast.call_or(EOPNOTSUPP, qp, gid, lid);
-  return contained([=] { return change_group(qp, *gid, true); });
+  return contained([=] { return change_group(qp, *gid, lid, true); });
 }
 
 VERBENA_EXPORT int ibv_detach_mcast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid) {
   if (!is_ours(qp)) return real_detach_mcast.call_or(EOPNOTSUPP, qp, gid, lid);
-  return contained([=] { return change_group(qp, *gid, false); });
+  return contained([=] { return change_group(qp, *gid, lid, false); });
 }
 
 VERBENA_EXPORT int ibv_query_qp_data_in_order(ibv_qp* qp, ibv_wr_opcode opcode, std::uint32_t flags) {

@@ -4,15 +4,16 @@
 #include <unistd.h>
 
 #include "device/device.h"
+#include "device/interface_speed.h"
 #include "device/netlink.h"
 #include "verbs/context.h"
 #include "verbs/port_rate.h"
+#include "verbs/query.h"
 
 namespace verbena::verbs {
 namespace {
 
 constexpr std::size_t kMaskBits = 32;
-constexpr std::uint16_t kPkey = 0xffff;
 
 // "f", "ffffffff,ffffffff": a bit for each processor, in groups of 32, the highest first.
 std::string mask_of(std::size_t processors) {
@@ -31,8 +32,24 @@ device::PortSnapshot look_at_port(const device::Device& identity) {
   const device::Interface* const interface = device::find_interface(*network, identity.interface_index());
   if (interface == nullptr) return port;
   port.up = interface->up;
-  port.gids.follow(*interface);
+  port.infiniband = identity.infiniband();
+  if (port.infiniband) {
+    port.gids.set_infiniband(port.infiniband->gid());
+  } else {
+    port.gids.follow(*interface);
+  }
   return port;
+}
+
+void fill_infiniband(const device::InfinibandPort& port, SysfsDevice& device) {
+  device.infiniband = true;
+  device.capabilities = kInfinibandCapabilities;
+  device.lid = port.lid;
+  device.lmc = port.lmc;
+  device.sm_lid = port.sm_lid;
+  device.sm_sl = port.sm_sl;
+  device.pkeys = port.pkeys;
+  device.pkeys.resize(device::InfinibandPort::kPkeyTableLength);
 }
 
 void fill_port(const device::Device& identity, SysfsDevice& device) {
@@ -40,9 +57,10 @@ void fill_port(const device::Device& identity, SysfsDevice& device) {
   const device::PortSnapshot port = open ? *open : look_at_port(identity);
   device.port_state = port.up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
   device.phys_state = port.up ? 5 : 3;
-  device.rate = port_rate(interface_speed(device.interface)).text;
+  device.rate = port_rate(device::interface_megabits(device.interface)).text;
   device.capabilities = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
-  device.pkeys = {kPkey};
+  device.pkeys = {engine::kDefaultPkey};
+  if (port.infiniband) fill_infiniband(*port.infiniband, device);
   for (std::size_t i = 0; i < port.gids.length(); ++i) device.gids.push_back(port.gids.at(i));
 }
 

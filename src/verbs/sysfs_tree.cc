@@ -85,7 +85,13 @@ std::optional<SysfsNode> find_gid_attribute(const SysfsDevice& device, std::stri
   if (path.empty()) return directory({"ndevs", "types"});
   const std::string_view kind = take_component(path);
   if (kind == "types") {
-    return gid_slot(device, path, false, [](const Gid&) { return std::string("RoCE v2"); });
+    return gid_slot(device, path, false,
+                    [&](const Gid&) { return std::string(device.infiniband ? "IB/RoCE v1" : "RoCE v2"); });
+  }
+  if (kind == "ndevs" && device.infiniband) {  // of no interface, as an empty one
+    if (path.empty()) return directory(index_names(device.gids.size()));
+    if (!parse_index(path, device.gids.size())) return std::nullopt;
+    return SysfsNode{Kind::kEmptySlot, {}, {}, false};
   }
   if (kind == "ndevs") {
     return gid_slot(device, path, false, [&](const Gid&) { return device.interface; });
@@ -103,10 +109,12 @@ std::optional<SysfsNode> find_pkey(const SysfsDevice& device, std::string_view p
 std::optional<SysfsNode> find_port_file(const SysfsDevice& device, std::string_view name) {
   if (name == "state") return file(fmt::format("{}: {}", device.port_state, port_state_name(device.port_state)));
   if (name == "phys_state") return file(fmt::format("{}: {}", device.phys_state, phys_state_name(device.phys_state)));
-  if (name == "link_layer") return file("Ethernet");
+  if (name == "link_layer") return file(device.infiniband ? "InfiniBand" : "Ethernet");
   if (name == "rate") return file(device.rate);
-  if (name == "lid" || name == "sm_lid") return file("0x0");
-  if (name == "sm_sl" || name == "lid_mask_count") return file("0");
+  if (name == "lid") return file(fmt::format("{:#x}", device.lid));
+  if (name == "sm_lid") return file(fmt::format("{:#x}", device.sm_lid));
+  if (name == "sm_sl") return file(fmt::format("{}", device.sm_sl));
+  if (name == "lid_mask_count") return file(fmt::format("{}", device.lmc));
   if (name == "cap_mask") return file(fmt::format("{:#010x}", device.capabilities));
   return std::nullopt;
 }

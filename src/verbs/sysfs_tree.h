@@ -33,6 +33,11 @@ struct SysfsDevice {
   unsigned phys_state = 0;  // 5: link up
   std::string rate;         // "10 Gb/sec (1X QDR)"
   std::uint32_t capabilities = 0;
+  bool infiniband = false;  // else Ethernet
+  unsigned lid = 0;
+  unsigned lmc = 0;
+  unsigned sm_lid = 0;
+  unsigned sm_sl = 0;
   std::vector<std::uint16_t> pkeys;
   std::vector<Gid> gids;  // the zero GID where the index is empty
 };

@@ -8,6 +8,7 @@
 #include <isa-l/crc.h>
 
 #include "wire/field_reader.h"
+#include "wire/infiniband_header.h"
 #include "wire/network_header.h"
 
 namespace verbena::wire {
@@ -40,12 +41,22 @@ void mask_network_header(std::span<std::byte> header) noexcept {
   header[checksum] = header[checksum + 1] = kOnes;
 }
 
+void mask_infiniband_header(std::span<std::byte> header) noexcept {
+  assert(header.size() == kLrhSize || header.size() == kMaxInfinibandHeaderSize);
+  header[0] |= std::byte{0xf0};  // virtual lane
+  if (header.size() == kLrhSize) return;
+  header[kLrhSize] |= std::byte{0x0f};  // traffic class, flow label
+  for (const std::size_t masked : {1U, 2U, 3U, 7U}) header[kLrhSize + masked] = std::byte{0xff};
+}
+
 // The masked headers and the first bytes of what follows, in one piece: one long CRC is faster than several short ones.
 class Stage {
  public:
-  explicit Stage(std::span<const std::byte> network_header) noexcept : bth_at_(network_header.size()) {
-    fill(network_header);
-    mask_network_header(std::span(bytes_).first(size_));
+  // `mask` puts ones where the network may write.
+  Stage(std::span<const std::byte> header, void (*mask)(std::span<std::byte>) noexcept, std::uint32_t seed) noexcept
+      : bth_at_(header.size()), seed_(seed) {
+    fill(header);
+    mask(std::span(bytes_).first(size_));
   }
 
   // Takes bytes from the front of `part`; returns those that had no room.
@@ -58,14 +69,24 @@ class Stage {
 
   std::uint32_t finished() noexcept {
     if (size_ > bth_at_ + kMaskedBthByte) bytes_[bth_at_ + kMaskedBthByte] = std::byte{0xff};
-    return crc_over(kSeed, std::span(bytes_).first(size_));
+    return crc_over(seed_, std::span(bytes_).first(size_));
   }
 
  private:
   std::array<std::byte, 256> bytes_;
   std::size_t bth_at_;
+  std::uint32_t seed_;
   std::size_t size_ = 0;
 };
+
+std::uint32_t crc_behind(Stage& stage, std::span<const std::span<const std::byte>> covered) noexcept {
+  std::size_t next = 0;
+  std::span<const std::byte> rest;  // of the part that met the end of the stage
+  while (next < covered.size() && rest.empty()) rest = stage.fill(covered[next++]);
+  std::uint32_t crc = crc_over(stage.finished(), rest);
+  for (; next < covered.size(); ++next) crc = crc_over(crc, covered[next]);
+  return crc;
+}
 
 // --- Dividing by a power of x ---
 
@@ -131,13 +152,20 @@ std::uint32_t compute_icrc(std::span<const std::byte> network_header, std::span<
 
 std::uint32_t compute_icrc(std::span<const std::byte> network_header,
                            std::span<const std::span<const std::byte>> covered) noexcept {
-  Stage stage(network_header);
-  std::size_t next = 0;
-  std::span<const std::byte> rest;  // of the part that met the end of the stage
-  while (next < covered.size() && rest.empty()) rest = stage.fill(covered[next++]);
-  std::uint32_t crc = crc_over(stage.finished(), rest);
-  for (; next < covered.size(); ++next) crc = crc_over(crc, covered[next]);
-  return crc;
+  Stage stage(network_header, mask_network_header, kSeed);
+  return crc_behind(stage, covered);
+}
+
+std::uint32_t compute_infiniband_icrc(std::span<const std::byte> headers,
+                                      std::span<const std::span<const std::byte>> covered) noexcept {
+  Stage stage(headers, mask_infiniband_header, 0);
+  return crc_behind(stage, covered);
+}
+
+bool verify_infiniband_icrc(std::span<const std::byte> headers, std::span<const std::byte> rest) noexcept {
+  if (rest.size() < Bth::kSize + kIcrcSize) return false;
+  const std::span<const std::byte> covered[] = {rest.first(rest.size() - kIcrcSize)};
+  return compute_infiniband_icrc(headers, covered) == load_icrc(rest.last<kIcrcSize>());
 }
 
 void store_icrc(std::uint32_t icrc, std::span<std::byte, kIcrcSize> out) noexcept {

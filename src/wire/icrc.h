@@ -28,6 +28,13 @@ std::uint32_t compute_icrc(std::span<const std::byte> network_header,
 void store_icrc(std::uint32_t icrc, std::span<std::byte, kIcrcSize> out) noexcept;
 std::uint32_t load_icrc(std::span<const std::byte, kIcrcSize> bytes) noexcept;
 
+// Of a packet on an InfiniBand link: `headers` is the LRH and, where there, the GRH, as InfinibandHeader makes them.
+// The ICRC covers them too, with ones for the virtual lane and for the GRH's traffic class, flow label and hop limit.
+std::uint32_t compute_infiniband_icrc(std::span<const std::byte> headers,
+                                      std::span<const std::span<const std::byte>> covered) noexcept;
+// `rest` is what follows the headers, and ends with the ICRC. False also where it is shorter than BTH and ICRC.
+bool verify_infiniband_icrc(std::span<const std::byte> headers, std::span<const std::byte> rest) noexcept;
+
 enum class IcrcStrength : std::uint8_t {
   kMismatch,  // damaged on the way, or badly built
   kExact,     // all 32 bits checked

@@ -97,14 +97,15 @@ std::optional<std::size_t> read_ipv6(std::span<const std::byte> packet, NetworkH
 
 }  // namespace
 
-NetworkHeader::NetworkHeader(const Envelope& envelope, std::size_t udp_payload_size) noexcept {
+NetworkHeader::NetworkHeader(const Envelope& envelope, std::size_t udp_payload_size,
+                             std::uint16_t destination_port) noexcept {
   const std::size_t udp_size = kUdpSize + udp_payload_size;
   const bool ipv4 = is_ipv4(envelope);
   const std::size_t ip_size = ipv4 ? kIpv4Size : kIpv6Size;
   (ipv4 ? write_ipv4 : write_ipv6)(envelope, udp_size, bytes_.data());
   FieldWriter udp(bytes_.data() + ip_size);
   udp.u16(envelope.source_port);
-  udp.u16(kRoceUdpPort);
+  udp.u16(destination_port);
   udp.u16(static_cast<std::uint16_t>(udp_size));
   udp.u16(0);
   size_ = ip_size + kUdpSize;

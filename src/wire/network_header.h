@@ -34,7 +34,8 @@ constexpr std::size_t network_header_size(const Envelope& envelope) noexcept {
 class NetworkHeader {
  public:
   // `udp_payload_size` counts everything behind the UDP header, the ICRC included. Requires: it fits a UDP datagram.
-  NetworkHeader(const Envelope& envelope, std::size_t udp_payload_size) noexcept;
+  NetworkHeader(const Envelope& envelope, std::size_t udp_payload_size,
+                std::uint16_t destination_port = kRoceUdpPort) noexcept;
 
   std::span<const std::byte> bytes() const noexcept { return std::span(bytes_).first(size_); }
 

@@ -248,8 +248,6 @@ TEST_F(Objects, WhatIsNotSupportedSaysSo) {
   EXPECT_TRUE(refused(ibv_create_counters(context_.get(), &counters)));
   ibv_flow_action_esp_attr esp{};
   EXPECT_TRUE(refused(ibv_create_flow_action_esp(context_.get(), &esp)));
-  ibv_qp_open_attr open{};
-  EXPECT_TRUE(refused(ibv_open_qp(context_.get(), &open)));
   auto qp = make_qp();
   ibv_flow_attr flow{};
   EXPECT_TRUE(refused(ibv_create_flow(qp.get(), &flow)));

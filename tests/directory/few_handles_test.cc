@@ -96,6 +96,16 @@ void take(Lane& lane, Tally& tally) {
   ASSERT_TRUE(polled) << polled.error().message;
 }
 
+// Waits until there is one, however long the others keep theirs: the directory itself waits 200 ms for room.
+Result<AhHandle> acquire(AhDirectory& directory, Lane& lane, const Destination& to, Tally& tally) {
+  const Deadline deadline = Deadline::in(30s);
+  for (;;) {
+    auto handle = directory.acquire(to, deadline);
+    if (handle || handle.error().code != ErrorCode::kExhausted || deadline.passed()) return handle;
+    take(lane, tally);
+  }
+}
+
 // One datagram to each peer, in an order of its own, waiting for an address where none is ready. `window` sends at most
 // are in flight, so that they do not hold all the handles there are.
 void rotate(AhDirectory& directory, Lane& lane, std::uint32_t begin, std::uint64_t window, Tally& tally) {
@@ -105,7 +115,7 @@ void rotate(AhDirectory& directory, Lane& lane, std::uint32_t begin, std::uint64
     AhHandle held;
     ibv_ah* address = lane.sender().next(peer(number));
     if (address == nullptr) {
-      auto handle = directory.acquire(peer(number), Deadline::in(30s));
+      auto handle = acquire(directory, lane, peer(number), tally);
       ASSERT_TRUE(handle) << "peer " << number << ": " << handle.error().message;
       held = *handle;
       address = lane.sender().next(held);

@@ -1,6 +1,7 @@
 """The doctor looks at running processes: what they have made, and their address-handle directories."""
 
 import json
+import signal
 
 
 def findings(host, check, user, status):
@@ -11,7 +12,7 @@ def findings(host, check, user, status):
 def test_counts_of_running_processes_and_a_limit_that_is_near(host, user):
     listener = host.start([], tool=("ping", "--listen"), user=user)
     host.wait_listening(18519, listener)
-    client = host.start([], tool=("ping", host.v4, "--json", "-c", "400", "-i", "20"), user=user,
+    client = host.start([], tool=("ping", host.v4, "--json", "-c", "0", "-i", "20"), user=user,
                         env={"VERBENA_LIMITS": "max_ah=1"})
     listener.wait_line("client")
     resources = findings(host, "resources", user, 3)
@@ -21,5 +22,6 @@ def test_counts_of_running_processes_and_a_limit_that_is_near(host, user):
     directories = findings(host, "directories", user, 3)
     assert len(directories) == 2, directories
     assert all("address handle" in one["evidence"] and "refused" in one["evidence"] for one in directories), directories
+    client.kill(signal.SIGINT)
     client.finish(40)
     assert all(one["result"] == "good" for one in findings(host, "resources", user, 0))

@@ -2,6 +2,10 @@
 
 import json
 
+import pytest
+
+from harness.network import run
+
 
 def test_a_host_with_ipv6_only_has_its_addresses_listed_without_noise_and_reaches_its_peer(hosts, user):
     left, right = hosts
@@ -16,3 +20,30 @@ def test_a_host_with_ipv6_only_has_its_addresses_listed_without_noise_and_reache
     report = json.loads(left.verbena("ping", right.v6, "--json", "-c", "100", "--timeout", "5000", user=user))
     listener.finish(20)
     assert report["received"] == 100, report
+
+
+@pytest.fixture
+def two_wires(hosts):
+    """Both hosts with a second interface: the default route leaves by the first, which is also listed first."""
+    left, right = hosts
+    run(["ip", "link", "add", "veth1", "netns", left.namespace, "type", "veth", "peer", "name", "veth1", "netns",
+         right.namespace])
+    for host, address in ((left, "10.78.0.1/24"), (right, "10.78.0.2/24")):
+        host.ip("link", "set", "veth1", "mtu", "9000", "up")
+        host.ip("address", "add", address, "dev", "veth1")
+    return left, right
+
+
+def test_of_two_devices_that_which_the_route_leaves_by_is_taken(two_wires, user):
+    left, right = two_wires
+    listener = right.start([], tool=("ping", "--listen", "--device", "verbena1"), user=user)
+    right.wait_listening(18519, listener)
+    assert '"verbena0"' in left.verbena("devices", "--json", user=user)
+    report = json.loads(left.verbena("ping", "10.78.0.2", "--json", "-c", "100", "--timeout", "5000", user=user))
+    assert report["received"] == 100 and report["device"] == "verbena1", report
+    report = json.loads(left.verbena("doctor", "10.78.0.2", "--json", user=user, seconds=60))
+    assert report["worst"] in ("good", "note"), report
+    probes = [finding for finding in report["findings"] if finding["check"] == "probe"]
+    assert probes and all(finding["result"] == "good" for finding in probes), report
+    sources = [finding for finding in report["findings"] if finding["check"] == "source_for_peer"]
+    assert "verbena1" in json.dumps(sources), report

@@ -213,7 +213,7 @@ const char* ibv_port_state_str(enum ibv_port_state port_state) {
 }
 
 ssize_t _ibv_query_gid_table(ibv_context* raw, ibv_gid_entry* entries, size_t max_entries, uint32_t, size_t) {
-  const std::lock_guard lock(state().mutex);
+  std::unique_lock lock(state().mutex);
   ++state().table_reads;
   if (const int error = failure_of("ibv_query_gid_table"); error != 0) return -error;
   std::size_t count = 0;
@@ -230,6 +230,9 @@ ssize_t _ibv_query_gid_table(ibv_context* raw, ibv_gid_entry* entries, size_t ma
       entry.ndev_ifindex = place.netdev;
     }
   }
+  const std::function<void()> hook = state().table_hook;
+  lock.unlock();
+  if (hook) hook();
   return static_cast<ssize_t>(count);
 }
 

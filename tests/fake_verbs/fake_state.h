@@ -80,6 +80,7 @@ struct State {
   std::set<Context*> contexts;
   CreateHook create_hook;
   std::function<void(ibv_cq*)> arm_hook;
+  std::function<void()> table_hook;
   std::map<std::string, int> failing;
   std::uint64_t creations = 0;
   std::uint64_t attempts = 0;

@@ -48,6 +48,7 @@ void reset() {
   s.contexts.clear();
   s.create_hook = {};
   s.arm_hook = {};
+  s.table_hook = {};
   s.failing.clear();
   s.creations = s.attempts = s.destructions = s.table_reads = 0;
   s.violations = {};
@@ -92,6 +93,11 @@ void set_create_hook(CreateHook hook) {
 void set_arm_hook(std::function<void(ibv_cq*)> hook) {
   const std::lock_guard lock(state().mutex);
   state().arm_hook = std::move(hook);
+}
+
+void set_table_hook(std::function<void()> hook) {
+  const std::lock_guard lock(state().mutex);
+  state().table_hook = std::move(hook);
 }
 
 void fail_call(const std::string& call, int error) {

@@ -94,5 +94,8 @@ std::size_t posted_receives(const ibv_qp* pair);
 void push_completion(ibv_cq* queue, const ibv_wc& completion);
 // Called by ibv_req_notify_cq before it arms: where a completion may fall between a poll and the arming.
 void set_arm_hook(std::function<void(ibv_cq*)> hook);
+// Called by ibv_query_gid_table when it has read: where a change may fall between the reading and its use. May block:
+// no lock of the fake is held meanwhile.
+void set_table_hook(std::function<void()> hook);
 
 }  // namespace verbena::fake

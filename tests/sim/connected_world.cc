@@ -40,7 +40,7 @@ void WireWatch::on_request(const wire::Packet& packet) {
     if (wire::row_of(packet.bth.opcode).ends_message()) ++messages_;
   }
   ASSERT_LE(packet.payload.size(), agreement_.mtu);
-  if (agreement_.type != QpType::kRc) return;
+  if (!agreement_.is_reliable()) return;
   // Counted from what was answered, which the requester may not have heard of yet: never more than its window.
   ASSERT_LE(highest_.distance_from(answered_), static_cast<std::int32_t>(agreement_.window)) << "beyond the window";
 }
@@ -73,12 +73,18 @@ ConnectedWorld::ConnectedWorld(std::uint64_t seed, const WorldPlan& plan)
       stations_[s]->connect(i, *stations_[1 - s]);
       streams_.push_back(std::make_unique<Stream>(*stations_[s], *stations_[1 - s], i, plan.longest));
       watches_.emplace_back(plan.connections[i]);
-      if (!plan.shared_receives) add_receives(*stations_[s], i, false, plan.receives);
+      if (!plan.shared_receives && !plan.connections[i].is_xrc()) {
+        add_receives(*stations_[s], i, false, plan.receives);
+      }
     }
   }
   for (std::size_t s = 0; s < kStations; ++s) {
-    if (plan.shared_receives) add_receives(*stations_[s], 0, true, plan.station_receives);
+    const bool shares =
+        plan.shared_receives || std::any_of(plan.connections.begin(), plan.connections.end(),
+                                            [](const Agreement& agreement) { return agreement.is_xrc(); });
+    if (shares) add_receives(*stations_[s], 0, true, plan.station_receives);
     stations_[s]->watch([this, s](std::size_t connection, const wire::Packet& packet) {
+      if (packet.bth.opcode == wire::Opcode::kCnp) return;
       if (wire::row_of(packet.bth.opcode).is_response()) {
         watch_from(1 - s, connection).on_response(packet);
       } else {
@@ -123,7 +129,9 @@ void ConnectedWorld::take_completions(std::size_t index) {
     const auto connection = station.connection_of(completion->qp_number);
     ASSERT_TRUE(connection);
     const auto own = std::find_if(receives_.begin(), receives_.end(), [&](const Receives& receives) {
-      return receives.station == &station && (receives.shared || receives.connection == *connection);
+      const bool shared = (completion->wr_id & kSharedMark) != 0;
+      return receives.station == &station && receives.shared == shared &&
+             (shared || receives.connection == *connection);
     });
     Receive& receive = own->all.at(completion->wr_id & ~kSharedMark);
     ASSERT_TRUE(std::exchange(receive.posted, false)) << "a receive completes twice";
@@ -179,7 +187,8 @@ std::string ConnectedWorld::in_words() const {
       words += "; station " + std::to_string(s) + " connection " + std::to_string(i) + " " +
                std::string(name_of(qp.type())) + " " + std::string(name_of(qp.state())) + " posted " +
                std::to_string(counts.posted) + " completed " + std::to_string(counts.completed) +
-               (qp.has_untransmitted() ? " has requests" : "") + (qp.has_responses() ? " has responses" : "") +
+               (qp.has_untransmitted() ? " has requests" : "") +
+               (stations_[s]->receiver(i).has_responses() ? " has responses" : "") +
                (qp.next_timeout() ? " timer " + std::to_string(qp.next_timeout()->ns) : "");
     }
   }
@@ -222,6 +231,7 @@ WorldOutcome ConnectedWorld::run(std::uint64_t packets, std::uint64_t requests) 
     outcome.rnr_naks += station->events(TransportEvent::kRnrNakSent);
     outcome.sequence_naks += station->events(TransportEvent::kSequenceNakReceived);
     outcome.duplicates += station->events(TransportEvent::kDuplicateRequest);
+    outcome.cnps += station->events(TransportEvent::kCnpHandled);
     outcome.damaged += station->drops(Drop::kIcrcMismatch);
     outcome.digest ^= station->digest();
   }

@@ -34,6 +34,7 @@ struct WorldOutcome {
   std::uint64_t sequence_naks = 0;
   std::uint64_t duplicates = 0;
   std::uint64_t damaged = 0;
+  std::uint64_t cnps = 0;
   std::uint64_t digest = 0;
 
   friend bool operator==(const WorldOutcome&, const WorldOutcome&) = default;

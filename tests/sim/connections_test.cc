@@ -1,6 +1,7 @@
 // Connections over a bad network. Whatever the network does: on a reliable connection each request completes once, in
 // order, with its bytes where they belong and each atomic applied once; on an unreliable one a message arrives whole or
 // not at all, and in order; and the same seed gives the same run.
+#include <array>
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -31,6 +32,7 @@ const std::vector<Weather>& weathers() {
                                          {"Damaging", {.corruption = 0.02}},
                                          {"Duplicating", {.duplication = 0.1}},
                                          {"Reordering", {.reordering = 0.05}},
+                                         {"Congested", {.marking = 0.05}},
                                          {"Uneven", {.least_delay = Duration(500), .most_delay = Duration(8'000)}},
                                          {"Foul",
                                           {.loss = 0.02,
@@ -38,6 +40,7 @@ const std::vector<Weather>& weathers() {
                                            .least_delay = Duration(200),
                                            .most_delay = Duration(5'000),
                                            .corruption = 0.01,
+                                           .marking = 0.01,
                                            .reordering = 0.02}}};
   return kAll;
 }
@@ -50,7 +53,8 @@ WorldPlan plan_of(std::uint64_t seed, const Impairment& impairment) {
   const std::size_t count = 1 + random() % 3;
   for (std::size_t i = 0; i < count; ++i) {
     Agreement agreement;
-    agreement.type = random() % 4 == 0 ? QpType::kUc : QpType::kRc;
+    constexpr std::array kTypes{QpType::kRc, QpType::kRc, QpType::kUc, QpType::kXrcSend};
+    agreement.type = kTypes[random() % kTypes.size()];
     agreement.mtu = kMtus[random() % kMtus.size()];
     agreement.window = kWindows[random() % kWindows.size()];
     agreement.max_reads = kReads[random() % kReads.size()];
@@ -150,12 +154,13 @@ TEST(ConnectionsSoak, HoldForAsManyPackets) {
     sum.sequence_naks += outcome.sequence_naks;
     sum.duplicates += outcome.duplicates;
     sum.damaged += outcome.damaged;
+    sum.cnps += outcome.cnps;
     for (const StreamCounts& counts : outcome.streams) requests += counts.posted;
   }
   std::cout << sum.packets << " packets of " << requests << " requests over " << seeds
             << " seeds: " << sum.retransmissions << " times sent again, " << sum.timeouts << " timeouts, "
             << sum.sequence_naks << " sequence NAKs, " << sum.rnr_naks << " RNR NAKs, " << sum.duplicates
-            << " duplicates, " << sum.damaged << " damaged\n";
+            << " duplicates, " << sum.damaged << " damaged, " << sum.cnps << " CNPs\n";
 }
 
 }  // namespace

@@ -125,7 +125,8 @@ class Life {
   void post_receive() {
     const Sge sge = here_.sge(4096, 2048);
     const int error = qp_.post_receive(++last_wr_id_, {&sge, 1});
-    if (state_ == QpState::kReset) {
+    const bool is_xrc = qp_.type() == QpType::kXrcSend || qp_.type() == QpType::kXrcReceive;
+    if (state_ == QpState::kReset || is_xrc) {
       ASSERT_EQ(error, EINVAL);
     } else if (receive_places_.held() == qp_.capabilities().max_recv_wr) {
       ASSERT_EQ(error, ENOMEM);

@@ -14,7 +14,8 @@ namespace {
 using namespace engine;
 
 constexpr std::uint32_t kFirstQpn = 0x20001;
-constexpr std::uint8_t kFamily = 1;  // the index of the IPv4 GID
+constexpr std::uint32_t kFirstReceiverQpn = 0x20801;  // of XRC
+constexpr std::uint8_t kFamily = 1;                   // the index of the IPv4 GID
 constexpr AccessFlags kGranted =
     kLocalWrite | kRemoteWrite | kRemoteRead | kRemoteAtomic | kFlushGlobal | kFlushPersistent;
 constexpr std::uint64_t kDigestPrime = 0x100000001b3;
@@ -48,20 +49,37 @@ void Station::add_connection(const Agreement& agreement, bool shared) {
   config.capabilities = {agreement.depth, agreement.depth, 8, 8, 200};
   config.signal_all = agreement.signal_all;
   config.observer = this;
+  config.minds_congestion = agreement.minds_congestion;
   if (shared) config.shared_receives = &shared_;
-  ends_.push_back({agreement, shared, std::make_unique<QueuePair>(config)});
+  std::unique_ptr<QueuePair> receiver;
+  if (agreement.is_xrc()) {
+    const auto number = kFirstReceiverQpn + static_cast<std::uint32_t>(ends_.size());
+    QpConfig receiving = host_.config(number, QpType::kXrcReceive);
+    receiving.observer = this;
+    receiver = std::make_unique<QueuePair>(receiving);
+    XrcTarget target = host_.xrc_target();
+    target.receives = &shared_;
+    target.completions = &receive_completions_;
+    host_.xrc().add(engine::testing::kSharedQueue, target);
+  }
+  ends_.push_back({agreement, shared, std::make_unique<QueuePair>(config), std::move(receiver)});
   ends_.back().qp->set_window(agreement.window);
 }
 
 void Station::connect(std::size_t connection, Station& peer) {
-  const Agreement& agreed = ends_[connection].agreement;
-  QueuePair& qp = *ends_[connection].qp;
+  const End& end = ends_[connection];
+  const End& other = peer.ends_[connection];
+  connect(*end.qp, end.agreement, peer, other.receiving()->qpn());
+  if (end.receiver != nullptr) connect(*end.receiver, end.agreement, peer, other.qp->qpn());
+}
+
+void Station::connect(QueuePair& qp, const Agreement& agreed, Station& peer, Qpn destination) {
   const bool is_lower = host_.gid(kFamily) < peer.host_.gid(kFamily);
   QpAttributes attributes;
   attributes.port = 1;
   attributes.path_mtu = mtu_number(agreed.mtu);
   attributes.access = kGranted;
-  attributes.destination_qpn = peer.ends_[connection].qp->qpn().value();
+  attributes.destination_qpn = destination.value();
   attributes.address = host_.address_of(peer.host_, kFamily).vector;
   attributes.send_psn = agreed.first_psn + (is_lower ? 0 : 3);
   attributes.receive_psn = agreed.first_psn + (is_lower ? 3 : 0);
@@ -78,8 +96,9 @@ void Station::connect(std::size_t connection, Station& peer) {
 }
 
 std::optional<std::size_t> Station::connection_of(std::uint32_t qpn) const {
-  if (qpn < kFirstQpn || qpn - kFirstQpn >= ends_.size()) return std::nullopt;
-  return qpn - kFirstQpn;
+  const std::uint32_t first = qpn >= kFirstReceiverQpn ? kFirstReceiverQpn : kFirstQpn;
+  if (qpn < first || qpn - first >= ends_.size()) return std::nullopt;
+  return qpn - first;
 }
 
 std::span<std::byte> Station::take_memory(std::size_t size) {
@@ -133,10 +152,10 @@ void Station::transmit_requests(std::size_t connection, Instant now, std::size_t
 }
 
 void Station::transmit_responses(std::size_t connection, Instant now, std::size_t budget) {
-  QueuePair& qp = *ends_[connection].qp;
+  QueuePair& qp = *ends_[connection].receiving();
   std::array<Transmit, 16> batch;
   std::size_t count = 0;
-  while (count < batch.size() && qp.poll_response(batch[count])) ++count;
+  while (count < batch.size() && qp.poll_response(now, batch[count])) ++count;
   const std::size_t taken = std::min(count, budget);
   for (std::size_t i = 0; i < taken; ++i) send(connection, batch[i], now);
   qp.on_responded(taken);
@@ -146,7 +165,7 @@ void Station::transmit_responses(std::size_t connection, Instant now, std::size_
 void Station::transmit(Instant now, std::mt19937_64& random, bool always_room) {
   constexpr std::size_t kWide = 24;  // more often than not the whole batch has room
   for (std::size_t i = 0; i < ends_.size(); ++i) {
-    if (ends_[i].qp->has_responses()) transmit_responses(i, now, always_room ? kWide : random() % kWide);
+    if (ends_[i].receiving()->has_responses()) transmit_responses(i, now, always_room ? kWide : random() % kWide);
     if (ends_[i].qp->has_untransmitted()) transmit_requests(i, now, always_room ? kWide : random() % kWide);
   }
 }
@@ -169,9 +188,25 @@ std::optional<Instant> Station::next_timer() const {
   return first;
 }
 
+std::optional<Instant> Station::next_departure() const {
+  std::optional<Instant> first;
+  const auto consider = [&first](std::optional<Instant> due) {
+    if (due && (!first || *due < *first)) first = due;
+  };
+  for (const End& end : ends_) {
+    consider(end.qp->next_departure());
+    consider(end.qp->next_response());
+  }
+  return first;
+}
+
+const Gid& Station::address() const {
+  return host_.gid(kFamily);
+}
+
 bool Station::has_work() const {
   return std::any_of(ends_.begin(), ends_.end(),
-                     [](const End& end) { return end.qp->has_untransmitted() || end.qp->has_responses(); });
+                     [](const End& end) { return end.qp->has_untransmitted() || end.receiving()->has_responses(); });
 }
 
 // --- receiving
@@ -194,11 +229,16 @@ Drop Station::deliver(const Datagram& datagram, Instant now) {
   if (const Drop drop = wire::decode_packet(bytes, true, packet); drop != Drop::kNone) return drop;
   const auto connection = connection_of(packet.bth.destination_qpn.value());
   if (!connection) return Drop::kUnknownQpn;
-  QueuePair& qp = *ends_[*connection].qp;
+  const End& end = ends_[*connection];
+  const bool is_for_receiver = packet.bth.destination_qpn == end.receiving()->qpn();
+  QueuePair& qp = is_for_receiver ? *end.receiving() : *end.qp;
   Drop drop = Drop::kNone;
   if (wire::row_of(packet.bth.opcode).is_response()) {
     drop = qp.on_response(packet, datagram.envelope, now);
     qp.settle_receive();
+  } else if (packet.bth.opcode == wire::Opcode::kCnp) {
+    drop = qp.on_cnp(packet, datagram.envelope, now);
+    qp.slow_answers(now);
   } else {
     drop = qp.on_packet(packet, datagram.envelope, bytes.size(), now);
     qp.settle_send();

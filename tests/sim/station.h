@@ -17,7 +17,8 @@
 
 namespace verbena::sim {
 
-// One end of a connection, as both ends agree on it.
+// One end of a connection, as both ends agree on it. Of XRC, each end is a queue pair that sends and one that receives:
+// `type` is that of the one that sends.
 struct Agreement {
   engine::QpType type = engine::QpType::kRc;
   std::uint32_t mtu = 1024;
@@ -30,6 +31,10 @@ struct Agreement {
   std::uint32_t depth = 16;     // of each queue
   std::uint32_t first_psn = 0;  // of the end with the lower number; the other's is three more
   bool signal_all = false;
+  bool minds_congestion = true;
+
+  bool is_reliable() const { return type != engine::QpType::kUc; }
+  bool is_xrc() const { return type == engine::QpType::kXrcSend; }
 };
 
 class Station final : engine::TransportObserver {
@@ -52,6 +57,8 @@ class Station final : engine::TransportObserver {
 
   std::size_t connections() const { return ends_.size(); }
   engine::QueuePair& queue_pair(std::size_t connection) { return *ends_[connection].qp; }
+  // Its own, or of XRC one more.
+  engine::QueuePair& receiver(std::size_t connection) { return *ends_[connection].receiving(); }
   const Agreement& agreement(std::size_t connection) const { return ends_[connection].agreement; }
   bool shares_receives(std::size_t connection) const { return ends_[connection].shared; }
   engine::SharedReceiveQueue& shared_receives() { return shared_.queue(); }
@@ -79,6 +86,9 @@ class Station final : engine::TransportObserver {
   void run_timers(Instant now);
   std::optional<Instant> next_timer() const;
   bool has_work() const;
+  // When a pace lets the next packet go.
+  std::optional<Instant> next_departure() const;
+  const Gid& address() const;
 
   std::uint64_t drops(Drop drop) const { return drops_[static_cast<std::size_t>(drop)]; }
   std::uint64_t events(engine::TransportEvent event) const { return events_[static_cast<std::size_t>(event)]; }
@@ -90,7 +100,12 @@ class Station final : engine::TransportObserver {
     Agreement agreement;
     bool shared = false;
     std::unique_ptr<engine::QueuePair> qp;
+    std::unique_ptr<engine::QueuePair> receiver;  // of XRC
+
+    engine::QueuePair* receiving() const { return receiver != nullptr ? receiver.get() : qp.get(); }
   };
+
+  void connect(engine::QueuePair& qp, const Agreement& agreed, Station& peer, Qpn destination);
 
   void on_transport_event(engine::TransportEvent event) noexcept override {
     ++events_[static_cast<std::size_t>(event)];

@@ -179,6 +179,7 @@ void Stream::post(std::mt19937_64& random) {
   request.opcode = posted.opcode;
   request.flags = (asks ? kSendSignaled : 0) | (random() % 4 == 0 ? kSendSolicited : 0);
   request.immediate = static_cast<std::uint32_t>(posted.number);
+  request.shared_queue = engine::testing::kSharedQueue;
   request.remote_address = grant_.address + posted.place * longest_ + offset;
   request.rkey = grant_.key;
   if (random() % 16 == 0) request.flags |= kSendFence;

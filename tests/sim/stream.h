@@ -64,7 +64,7 @@ class Stream {
     std::vector<std::byte> bytes;
   };
 
-  bool reliable() const { return from_.agreement(connection_).type == engine::QpType::kRc; }
+  bool reliable() const { return from_.agreement(connection_).is_reliable(); }
   engine::SendOpcode choose(std::mt19937_64& random) const;
   std::uint32_t choose_length(std::mt19937_64& random) const;
   // Cuts what a message needs out of a buffer, in pieces that do not lie in the order in which they are filled.

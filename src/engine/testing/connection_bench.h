@@ -53,7 +53,7 @@ class ConnectionBench {
     granted_ = host_.region_of(host_.bytes().data() + kGrantedAt, kGrantedSize, kAll);
     static_cast<void>(host_.memory().insert(granted_));
     QpConfig config = host_.config(kOwnQpn, type);
-    config.capabilities = {depth, depth, 4, 4, 64};
+    if (type != QpType::kXrcReceive) config.capabilities = {depth, depth, 4, 4, 64};
     config.observer = &events_;
     config.shared_receives = shared;
     config.windows = windows;
@@ -107,6 +107,7 @@ class ConnectionBench {
     made.sges = {&pieces_.back(), 1};
     made.remote_address = 0x1000;
     made.rkey = MemoryKey(0x4711);
+    made.shared_queue = kSharedQueue;
     return made;
   }
   int post(SendOpcode opcode, std::uint32_t length = 16, std::uint64_t wr_id = 0, std::uint32_t flags = kSendSignaled) {
@@ -161,11 +162,14 @@ class ConnectionBench {
   // --- this end receives
   int post_receive(std::uint64_t wr_id, std::uint32_t length) {
     const Sge sge = host_.sge(0x4000, length);
+    if (qp_->type() == QpType::kXrcReceive) return host_.shared_receives().post(wr_id, {&sge, 1});
     return qp_->post_receive(wr_id, {&sge, 1});
   }
+  // `opcode`: of RC; the same of XRC where the queue pair is of that.
   wire::Packet incoming(wire::Opcode opcode, std::uint32_t psn) const {
     wire::Packet packet;
-    packet.bth.opcode = opcode;
+    packet.bth.opcode = of_its_transport(opcode);
+    packet.xrceth.srqn = kSharedQueue;
     packet.bth.destination_qpn = Qpn(kOwnQpn);
     packet.bth.psn = Psn(psn);
     packet.bth.ack_request = true;
@@ -185,7 +189,7 @@ class ConnectionBench {
   std::vector<SentPacket> responses() {
     std::vector<SentPacket> answers;
     Transmit packet;
-    while (qp_->poll_response(packet)) {
+    while (qp_->poll_response(now, packet)) {
       answers.push_back(decoded(packet));
       qp_->on_responded(1);
     }
@@ -200,6 +204,12 @@ class ConnectionBench {
   }
 
   Instant now{1'000'000'000};
+
+  wire::Opcode of_its_transport(wire::Opcode opcode) const noexcept {
+    const bool is_xrc = qp_->type() == QpType::kXrcSend || qp_->type() == QpType::kXrcReceive;
+    if (!is_xrc || wire::row_of(opcode).transport != wire::Transport::kRc) return opcode;
+    return static_cast<wire::Opcode>(static_cast<unsigned>(opcode) | static_cast<unsigned>(wire::Transport::kXrc));
+  }
 
  private:
   static SentPacket decoded(const Transmit& transmit) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
+#include <map>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -19,6 +20,7 @@
 #include "engine/protection_domain.h"
 #include "engine/queue_pair.h"
 #include "engine/shared_receive_queue.h"
+#include "engine/xrc_directory.h"
 #include "wire/network_header.h"
 #include "wire/packet.h"
 
@@ -54,7 +56,29 @@ class QueueSource final : public ReceiveSource {
   SharedReceiveQueue queue_;
 };
 
+// An XRC domain. Not thread-safe.
+class QueueDirectory final : public XrcDirectory {
+ public:
+  bool find(std::uint32_t number, XrcTarget& target) const noexcept override {
+    const auto found = targets_.find(number);
+    if (found == targets_.end()) return false;
+    target = found->second;
+    return true;
+  }
+  // In the place of what had the number.
+  void add(std::uint32_t number, XrcTarget target) {
+    target.identity = ++last_identity_;
+    targets_[number] = target;
+  }
+  void remove(std::uint32_t number) { targets_.erase(number); }
+
+ private:
+  std::map<std::uint32_t, XrcTarget> targets_;
+  std::uint64_t last_identity_ = 0;
+};
+
 inline constexpr std::uint32_t kQkey = 0x11223344;
+inline constexpr std::uint32_t kSharedQueue = 0x20042;  // the number of a host's shared receive queue of XRC
 
 // A host: one port, one domain, one piece of registered memory.
 class Host {
@@ -68,6 +92,7 @@ class Host {
     port_.mtu = mtu;
     region_ = region_of(bytes_.data(), bytes_.size(), kLocalWrite);
     static_cast<void>(memory_.insert(region_));
+    xrc_.add(kSharedQueue, xrc_target());
   }
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
@@ -86,6 +111,12 @@ class Host {
   MemoryTable& memory() noexcept { return memory_; }
   QueueSink& send_completions() noexcept { return send_completions_; }
   QueueSink& receive_completions() noexcept { return receive_completions_; }
+  // An XRC domain, with one queue, whose completions are the receive completions.
+  QueueDirectory& xrc() noexcept { return xrc_; }
+  SharedReceiveQueue& shared_receives() noexcept { return shared_receives_.queue(); }
+  XrcTarget xrc_target() noexcept {
+    return {{&domain_, &memory_, nullptr}, &shared_receives_, &receive_completions_, 0};
+  }
   std::span<std::byte> bytes() noexcept { return bytes_; }
   std::uint32_t lkey() const noexcept { return region_.key.value(); }
   const Gid& gid(std::size_t index) const noexcept { return gids_[index].gid; }
@@ -104,6 +135,11 @@ class Host {
     config.send_completions = &send_completions_;
     config.receive_completions = &receive_completions_;
     config.capabilities = {16, 16, 4, 4, 64};
+    if (type != QpType::kXrcReceive) return config;
+    config.domain = nullptr;
+    config.send_completions = config.receive_completions = nullptr;
+    config.capabilities = {};
+    config.xrc = &xrc_;
     return config;
   }
 
@@ -126,6 +162,8 @@ class Host {
   PortView port_;
   QueueSink send_completions_;
   QueueSink receive_completions_;
+  QueueSource shared_receives_{64, 4};
+  QueueDirectory xrc_;
 };
 
 // Walks a UD queue pair up to `state`, which is one of INIT, RTR and RTS.

@@ -23,6 +23,27 @@ Outgoing HeldDatagram::outgoing() noexcept {
           .network_header = network_header_};
 }
 
+// IPv4 has the ECN bits in its second byte, which the checksum covers; IPv6 has them in the upper half of its second.
+void HeldDatagram::mark() noexcept {
+  constexpr std::uint8_t kExperienced = 0x3;
+  constexpr std::size_t kChecksum = 10;
+  const std::uint8_t before = envelope_.traffic_class;
+  envelope_.traffic_class |= kExperienced;
+  if (network_header_.size() <= kChecksum + 1) return;
+  if (std::to_integer<unsigned>(network_header_[0]) >> 4 == 6) {
+    network_header_[1] |= std::byte{kExperienced << 4};
+    return;
+  }
+  network_header_[1] |= std::byte{kExperienced};
+  // The complement of a sum in which one summand grew (RFC 1624).
+  std::uint32_t sum = std::to_integer<std::uint32_t>(network_header_[kChecksum]) << 8 |
+                      std::to_integer<std::uint32_t>(network_header_[kChecksum + 1]);
+  sum = (~sum & 0xffff) + envelope_.traffic_class - before;
+  sum = ~((sum & 0xffff) + (sum >> 16)) & 0xffff;
+  network_header_[kChecksum] = static_cast<std::byte>(sum >> 8);
+  network_header_[kChecksum + 1] = static_cast<std::byte>(sum & 0xff);
+}
+
 bool HeldDatagrams::hold(HeldDatagram datagram, Instant due, std::uint64_t overtaken_at) {
   if (entries_.size() >= limit_) return false;
   const auto [entry, added] = entries_.emplace(std::pair(due, order_++), Entry{std::move(datagram), overtaken_at});

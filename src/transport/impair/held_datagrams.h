@@ -21,6 +21,8 @@ class HeldDatagram {
   // Valid until the next call or change.
   Outgoing outgoing() noexcept;
   std::vector<std::byte>& bytes() noexcept { return bytes_; }
+  // Sets the mark of a congested network (CE), in the IP header, too.
+  void mark() noexcept;
 
  private:
   Envelope envelope_;

@@ -20,6 +20,11 @@ bool can_be_corrupted(const Outgoing& datagram) noexcept {
   return datagram.has_icrc && datagram.size > kFirstCoveredByte;
 }
 
+bool is_ecn_capable(const Envelope& envelope) noexcept {
+  constexpr std::uint8_t kEcnBits = 0x3;
+  return (envelope.traffic_class & kEcnBits) != 0;
+}
+
 void flip_bit(std::vector<std::byte>& bytes, std::uint64_t choice) noexcept {
   const auto bit = choice % ((bytes.size() - kFirstCoveredByte) * 8);
   bytes[kFirstCoveredByte + bit / 8] ^= std::byte{1} << (bit % 8);
@@ -67,7 +72,8 @@ bool Impair::Impl::take(const Outgoing& datagram, Instant now) {
 bool Impair::Impl::pass(const Outgoing& datagram, const ImpairDecision& decision, Instant now) {
   const bool corrupt = decision.corrupt && can_be_corrupted(datagram);
   const bool later = decision.reorder || decision.delay.count() != 0;
-  if (!corrupt && !later) {
+  const bool mark = decision.mark && is_ecn_capable(*datagram.envelope);
+  if (!corrupt && !later && !mark) {
     if (!forward(datagram, now)) return false;
     if (decision.duplicate && forward(datagram, now)) ++counts_.duplicated;
     ++passed_;
@@ -75,8 +81,10 @@ bool Impair::Impl::pass(const Outgoing& datagram, const ImpairDecision& decision
   }
   HeldDatagram copy(datagram);
   if (corrupt) flip_bit(copy.bytes(), decision.corrupt_at);
+  if (mark) copy.mark();
   if (!later && !forward(copy.outgoing(), now)) return false;
   if (corrupt) ++counts_.corrupted;
+  if (mark) ++counts_.marked;
   if (later) {
     if (decision.duplicate) {
       ++counts_.duplicated;

@@ -1,5 +1,5 @@
-// A sender that loses, doubles, reorders, delays and damages what it is given, by a seeded plan, before it passes
-// it on. The same seed and the same sequence of datagrams give the same decisions, whatever the time.
+// A sender that loses, doubles, reorders, delays, damages and marks what it is given, by a seeded plan, before it
+// passes it on. The same seed and the same sequence of datagrams give the same decisions, whatever the time.
 #pragma once
 
 #include <array>
@@ -22,6 +22,7 @@ struct ImpairCounts {
   std::uint64_t reordered = 0;
   std::uint64_t delayed = 0;
   std::uint64_t corrupted = 0;
+  std::uint64_t marked = 0;
   std::uint64_t overflowed = 0;
 
   friend bool operator==(const ImpairCounts&, const ImpairCounts&) = default;

@@ -20,6 +20,7 @@ ImpairDecision ImpairPlan::next() noexcept {
   decision.duplicate = happens(spec_.duplicate);
   decision.reorder = happens(spec_.reorder);
   decision.corrupt = happens(spec_.corrupt);
+  if (spec_.mark > 0) decision.mark = happens(spec_.mark);  // else the draws stay as they are without marks
   decision.overtakers = 1 + static_cast<unsigned>(draw() % 3);
   decision.corrupt_at = draw();
   const auto jitter = draw() % (static_cast<std::uint64_t>(spec_.jitter.count()) + 1);

@@ -13,6 +13,7 @@ struct ImpairDecision {
   bool duplicate = false;
   bool reorder = false;
   bool corrupt = false;
+  bool mark = false;
   unsigned overtakers = 0;       // how many later datagrams pass one that is reordered: 1 to 3
   std::uint64_t corrupt_at = 0;  // a number from which the bit is chosen
   Duration delay{0};

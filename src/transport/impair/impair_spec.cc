@@ -8,7 +8,7 @@ namespace verbena::transport {
 namespace {
 
 constexpr std::string_view kVariable = "VERBENA_IMPAIR";
-constexpr std::string_view kKeys = "loss, dup, reorder, corrupt, delay, jitter, seed";
+constexpr std::string_view kKeys = "loss, dup, reorder, corrupt, mark, delay, jitter, seed";
 
 Status put_value(ImpairSpec& spec, std::string_view part, std::string_view key, std::string_view value) {
   const auto probability = [&](double& into) {
@@ -21,6 +21,7 @@ Status put_value(ImpairSpec& spec, std::string_view part, std::string_view key, 
   if (key == "dup") return probability(spec.duplicate);
   if (key == "reorder") return probability(spec.reorder);
   if (key == "corrupt") return probability(spec.corrupt);
+  if (key == "mark") return probability(spec.mark);
   if (key == "delay") return duration(spec.delay);
   if (key == "jitter") return duration(spec.jitter);
   if (key == "seed") return put_part(kVariable, part, parse_whole(value), spec.seed, kWantsWhole);

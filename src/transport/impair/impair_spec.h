@@ -1,4 +1,5 @@
-// What the user asks for by VERBENA_IMPAIR: "loss=5%,dup=5%,reorder=5%,delay=1ms,jitter=200us,corrupt=0.1%,seed=7".
+// What the user asks for by VERBENA_IMPAIR:
+// "loss=5%,dup=5%,reorder=5%,delay=1ms,jitter=200us,corrupt=0.1%,mark=1%,seed=7".
 #pragma once
 
 #include <cstdint>
@@ -14,13 +15,15 @@ struct ImpairSpec {
   double loss = 0;
   double duplicate = 0;
   double reorder = 0;  // held back until some later datagrams have passed, or for a moment
+  double mark = 0;     // of what is ECN-capable, as a congested network does (RFC 3168)
   double corrupt = 0;  // one bit flipped; only datagrams with an ICRC, so that the receiver can tell
   Duration delay{0};
   Duration jitter{0};  // added to the delay, uniform in [0, jitter]
   std::uint64_t seed = 1;
 
   bool is_idle() const noexcept {
-    return loss == 0 && duplicate == 0 && reorder == 0 && corrupt == 0 && delay.count() == 0 && jitter.count() == 0;
+    return loss == 0 && duplicate == 0 && reorder == 0 && corrupt == 0 && mark == 0 && delay.count() == 0 &&
+           jitter.count() == 0;
   }
 };
 

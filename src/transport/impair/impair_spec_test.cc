@@ -10,12 +10,13 @@ using ::testing::HasSubstr;
 
 TEST(ImpairSpec, ReadsEveryPart) {
   const auto spec = parse_impair_spec(
-      "loss=5%, dup=0.5% ,reorder=0.25,corrupt=0.1%,delay=1.5ms,jitter=200us,seed=18446744073709551615");
+      "loss=5%, dup=0.5% ,reorder=0.25,corrupt=0.1%,mark=2%,delay=1.5ms,jitter=200us,seed=18446744073709551615");
   ASSERT_TRUE(spec) << spec.error().message;
   EXPECT_DOUBLE_EQ(spec->loss, 0.05);
   EXPECT_DOUBLE_EQ(spec->duplicate, 0.005);
   EXPECT_DOUBLE_EQ(spec->reorder, 0.25);
   EXPECT_DOUBLE_EQ(spec->corrupt, 0.001);
+  EXPECT_DOUBLE_EQ(spec->mark, 0.02);
   EXPECT_EQ(spec->delay, std::chrono::microseconds(1500));
   EXPECT_EQ(spec->jitter, std::chrono::microseconds(200));
   EXPECT_EQ(spec->seed, 18446744073709551615U);

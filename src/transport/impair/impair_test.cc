@@ -1,5 +1,6 @@
 #include "transport/impair/impair.h"
 
+#include <array>
 #include <bit>
 #include <limits>
 #include <map>
@@ -33,6 +34,7 @@ class Sink final : public Sender {
       for (const auto part : one.parts) bytes.insert(bytes.end(), part.begin(), part.end());
       EXPECT_EQ(bytes.size(), one.size);
       headers.push_back(text_of(one.network_header));
+      traffic_classes.push_back(one.envelope->traffic_class);
       all.push_back(std::move(bytes));
       ++result.taken;
     }
@@ -47,6 +49,7 @@ class Sink final : public Sender {
   std::size_t room = std::numeric_limits<std::size_t>::max();
   std::vector<Bytes> all;
   std::vector<std::string> headers;
+  std::vector<std::uint8_t> traffic_classes;
 };
 
 ImpairSpec spec_of(const char* text) {
@@ -197,6 +200,53 @@ TEST(Impair, KeepsTheNetworkHeaderOfWhatItHolds) {
   impaired.impair.send(batch.get(), {});
   impaired.impair.on_timeout({1'000'000});
   EXPECT_THAT(impaired.sink.headers, ElementsAre("IP and UDP"));
+}
+
+TEST(Impair, MarksWhatIsEcnCapableAsOftenAsAsked) {
+  Impaired impaired("mark=10%,seed=4");
+  for (int i = 0; i < 10'000; ++i) {
+    Envelope envelope = testing::example_envelope();
+    envelope.traffic_class = static_cast<std::uint8_t>(0xb8 | (i % 4));
+    Batch batch;
+    batch.add(envelope, testing::bytes_of("x"), true);
+    ASSERT_EQ(impaired.impair.send(batch.get(), {}).taken, 1U);
+  }
+  std::array<int, 4> marked{};
+  for (std::size_t i = 0; i < 10'000; ++i) {
+    EXPECT_EQ(impaired.sink.traffic_classes[i] & 0xfc, 0xb8) << "what is not ECN stays";
+    if ((impaired.sink.traffic_classes[i] & 3) == 3) ++marked[i % 4];
+  }
+  EXPECT_EQ(marked[0], 0) << "not capable";
+  EXPECT_NEAR(marked[1], 250, 60);
+  EXPECT_NEAR(marked[2], 250, 60);
+  EXPECT_EQ(marked[3], 2'500) << "a mark stays a mark";
+}
+
+// The capture shows headers; a mark must be in them, under a checksum that holds.
+TEST(Impair, MarksTheIpHeaderToo) {
+  Impaired impaired("mark=100%");
+  Envelope envelope = testing::example_envelope();
+  envelope.traffic_class = 0x02;
+  // The checksum of 4502 and nothing else.
+  Bytes ipv4(28);
+  ipv4[0] = std::byte{0x45};
+  ipv4[1] = std::byte{0x02};
+  ipv4[10] = std::byte{0xba};
+  ipv4[11] = std::byte{0xfd};
+  Bytes ipv6(48);
+  ipv6[0] = std::byte{0x60};
+  ipv6[1] = std::byte{0x20};
+  for (const Bytes& header : {ipv4, ipv6}) {
+    Batch batch;
+    batch.add(envelope, testing::bytes_of("x"), true).network_header = header;
+    impaired.impair.send(batch.get(), {});
+  }
+  ASSERT_EQ(impaired.sink.headers.size(), 2U);
+  const std::string& four = impaired.sink.headers[0];
+  EXPECT_EQ(four.substr(0, 2), "\x45\x03");
+  EXPECT_EQ(four.substr(10, 2), "\xba\xfc");
+  EXPECT_EQ(impaired.sink.headers[1].substr(0, 2), "\x60\x30");
+  EXPECT_EQ(impaired.impair.counts().marked, 2U);
 }
 
 TEST(Impair, CountsWhatItCannotHold) {

@@ -1,8 +1,12 @@
 #include "transport/tap/tap.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,6 +23,29 @@
 namespace verbena::transport {
 namespace {
 
+// Each block ends with its length, which also stands behind its type. A file that was cut, or that a full disk cut,
+// ends otherwise, and what is appended to it no reader finds.
+bool ends_with_a_whole_block(const Fd& file, std::size_t head_size) {
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) return false;
+  std::uint32_t length = 0;
+  std::uint32_t said = 0;
+  const off_t end = status.st_size;
+  if (::pread(file.get(), &length, sizeof length, end - 4) != sizeof length) return false;
+  if (length < 12 || length % 4 != 0 || length > std::max(pcapng::kMaxBlock, head_size) || length > end) return false;
+  return ::pread(file.get(), &said, sizeof said, end - length + 4) == sizeof said && said == length;
+}
+
+// Another process may be in the middle of writing a block.
+bool is_whole(const Fd& file, std::size_t head_size) {
+  constexpr int kLooks = 20;
+  for (int look = 0; look < kLooks; ++look) {
+    if (ends_with_a_whole_block(file, head_size)) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
+}
+
 // Writes the head into an empty file, or makes sure that there is one. Requires: the file is locked.
 Status begin_file(const Fd& file, const std::string& path) {
   const auto head = pcapng::file_head();
@@ -31,7 +58,12 @@ Status begin_file(const Fd& file, const std::string& path) {
   std::vector<std::byte> found(head.size());
   const bool is_ours =
       ::pread(file.get(), found.data(), found.size(), 0) == static_cast<ssize_t>(found.size()) && found == head;
-  if (is_ours) return {};
+  if (is_ours && is_whole(file, head.size())) return {};
+  if (is_ours) {
+    return failure(ErrorCode::kInvalidArgument, path +
+                                                    " is a recording that was cut: its last packet is not whole, and "
+                                                    "what follows could not be read. Remove it, or name another file.");
+  }
   return failure(ErrorCode::kInvalidArgument,
                  path + " is there already and is not a recording of Verbena's. Remove it, or name another file.");
 }
@@ -75,7 +107,11 @@ void Tap::write(Direction direction, ConstBytes network_header, std::span<const 
   const auto size = pcapng::write_packet(packet, block);
   const NoCancel guard;
   const NoFileSizeSignal no_signal;
-  if (::write(file_.get(), block.data(), size) == static_cast<ssize_t>(size)) return;
+  const ssize_t written = ::write(file_.get(), block.data(), size);
+  if (written == static_cast<ssize_t>(size)) return;
+  // Where only a part was taken, the rest is refused with the reason.
+  const std::span rest = std::span(block).first(size).subspan(static_cast<std::size_t>(std::max<ssize_t>(written, 0)));
+  if (written > 0 && ::write(file_.get(), rest.data(), rest.size()) == static_cast<ssize_t>(rest.size())) return;
   const int error = errno;
   if (failed_.exchange(true, std::memory_order_relaxed)) return;
   log_.explain("Recording packets has stopped, the file took no more: " + std::generic_category().message(error) + ".");

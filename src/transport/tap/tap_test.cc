@@ -158,6 +158,26 @@ TEST(Tap, LeavesAFileOfAnotherKindAlone) {
   EXPECT_EQ(file.content(), before);
 }
 
+TEST(Tap, RefusesARecordingThatWasCutAndTakesAWholeOne) {
+  const TemporaryFile file;
+  Drops drops;
+  const Bytes bytes(1000);
+  const ConstBytes part = bytes;
+  const auto record = [&] {
+    const auto tap = Tap::open(file.path(), drops);
+    if (tap) (*tap)->write(Direction::kOut, bytes_of("head"), {&part, 1}, 0);
+    return tap.has_value() ? std::string() : tap.error().message;
+  };
+  EXPECT_EQ(record(), "");
+  EXPECT_EQ(record(), "");
+  const auto whole = file.content();
+  for (const std::size_t missing : {1U, 4U, 500U}) {
+    ASSERT_EQ(::truncate(file.path().c_str(), static_cast<off_t>(whole.size() - missing)), 0);
+    EXPECT_THAT(record(), HasSubstr("was cut")) << missing;
+    EXPECT_EQ(file.content().size(), whole.size() - missing) << "and nothing is appended";
+  }
+}
+
 TEST(Tap, SaysWhatIsWrongWithAPath) {
   Drops drops;
   const auto tap = Tap::open("/nonexistent/trace.pcapng", drops);

@@ -34,14 +34,24 @@ std::size_t count_bound_sockets(std::string_view proc_net_udp, const Gid& addres
   return count;
 }
 
-void steer_by_slot(int socket, const Gid& address) noexcept {
-  std::ifstream file(address.is_ipv4_mapped() ? "/proc/net/udp" : "/proc/net/udp6");
+void steer_by_slot(int socket, const UdpOptions& options) noexcept {
+  std::ifstream file(options.address.is_ipv4_mapped() ? "/proc/net/udp" : "/proc/net/udp6");
   const std::string table((std::istreambuf_iterator<char>(file)), {});
-  const auto sockets = count_bound_sockets(table, address, kRocePort);
+  const auto sockets = count_bound_sockets(table, options.address, options.port);
   if (sockets < 2) return;
-  // The UDP payload begins with a BTH; its bytes 4 to 7 end with the destination QPN, of which the upper 8 bits count.
+  // Bytes 4 to 7 of the BTH end with the destination QPN, of which the upper 8 bits count. X is where the BTH begins:
+  // at 0; on InfiniBand behind an LRH of 8 bytes, and a GRH of 40 where the LRH's byte 1 ends with the bits 11.
+  constexpr std::uint32_t kBehindLrh = 8;
+  constexpr std::uint32_t kBehindGrh = 48;
+  const bool has_lrh = options.framing == Framing::kInfiniband;
   sock_filter steps[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 4),
+      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 1),
+      BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 3),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 3, 0, 2),
+      BPF_STMT(BPF_LDX | BPF_IMM, has_lrh ? kBehindGrh : 0),
+      BPF_JUMP(BPF_JMP | BPF_JA, 1, 0, 0),
+      BPF_STMT(BPF_LDX | BPF_IMM, has_lrh ? kBehindLrh : 0),
+      BPF_STMT(BPF_LD | BPF_W | BPF_IND, 4),
       BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xffffff),
       BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 16),
       BPF_STMT(BPF_ALU | BPF_MOD | BPF_K, static_cast<std::uint32_t>(sockets)),

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string_view>
 
+#include "transport/udp/udp_port.h"
 #include "verbena/gid.h"
 
 namespace verbena::transport {
@@ -14,6 +15,6 @@ std::size_t count_bound_sockets(std::string_view proc_net_udp, const Gid& addres
 // Gives the group of sockets to which `socket` belongs a classic BPF program: socket number (slot mod size of the
 // group) takes the datagram. The numbers change when a socket of the group closes, so this only keeps what is for one
 // process together; the kernel spreads by hash what the program cannot place. Failure is harmless and not reported.
-void steer_by_slot(int socket, const Gid& address) noexcept;
+void steer_by_slot(int socket, const UdpOptions& options) noexcept;
 
 }  // namespace verbena::transport

@@ -20,11 +20,19 @@ namespace verbena::transport {
 
 inline constexpr std::uint16_t kRocePort = 4791;
 
+// Where in the payload the BTH begins, for the steering.
+enum class Framing : std::uint8_t {
+  kRoce,        // at its beginning
+  kInfiniband,  // behind an LRH, and behind a GRH where the LRH says so
+};
+
 struct UdpOptions {
   Gid address;                                      // of an interface here; ::ffff:a.b.c.d for IPv4
   unsigned interface_index = 0;                     // for link-local addresses and for multicast
   std::size_t buffer_bytes = std::size_t{4} << 20;  // of the kernel, each way; the kernel may grant less
   std::size_t max_source_ports = 64;
+  std::uint16_t port = kRocePort;  // that it receives on and sends to
+  Framing framing = Framing::kRoce;
 };
 
 // Thread-safety: send() and reserve_source_port(): any thread. receive(): one thread at a time. join() and leave():

@@ -27,7 +27,7 @@ struct Messages {
   std::size_t part_count = 0;
 
   // False where there is no room for it beside the others.
-  bool add(const Outgoing& datagram, unsigned interface_index) noexcept;
+  bool add(const Outgoing& datagram, const UdpOptions& to) noexcept;
 };
 
 void put_option(cmsghdr* at, int level, int type, int value) noexcept {
@@ -45,13 +45,13 @@ void put_options(msghdr& message, const Envelope& envelope) noexcept {
   put_option(at, is_v4 ? IPPROTO_IP : IPPROTO_IPV6, is_v4 ? IP_TTL : IPV6_HOPLIMIT, envelope.hop_limit);
 }
 
-bool Messages::add(const Outgoing& datagram, unsigned interface_index) noexcept {
+bool Messages::add(const Outgoing& datagram, const UdpOptions& to) noexcept {
   if (count == kRun || part_count + datagram.parts.size() > kParts) return false;
   const std::size_t first = part_count;
   for (const auto part : datagram.parts) {
     if (!part.empty()) parts[part_count++] = {const_cast<std::byte*>(part.data()), part.size()};
   }
-  addresses[count] = SocketAddress(datagram.envelope->destination, kRocePort, interface_index);
+  addresses[count] = SocketAddress(datagram.envelope->destination, to.port, to.interface_index);
   controls[count].fill(std::byte{0});
   headers[count] = {};
   msghdr& message = headers[count].msg_hdr;
@@ -119,7 +119,7 @@ std::size_t UdpSender::send_run(std::span<const Outgoing> batch, bool& full) noe
   for (const auto& datagram : batch) {
     if (datagram.envelope->destination.is_ipv4_mapped() != is_v4) break;
     if (datagram.envelope->source_port != first.envelope->source_port) break;
-    if (!messages.add(datagram, options_.interface_index)) break;
+    if (!messages.add(datagram, options_)) break;
   }
   if (messages.count == 0) {
     refuse(first, EMSGSIZE);

@@ -18,6 +18,8 @@ namespace {
 constexpr int kUdpNoCheck6Tx = 101;
 constexpr int kUdpNoCheck6Rx = 102;
 
+constexpr std::uint16_t kFirstPrivatePort = 0xc000;  // source ports lie from here on
+
 struct Option {
   int level;
   int name;
@@ -91,6 +93,13 @@ Status bind_to(int fd, const Gid& gid, std::uint16_t port, unsigned interface_in
   const SocketAddress at(gid, port, interface_index);
   if (::bind(fd, at.get(), at.length()) == 0) return {};
   const std::string where = to_string(gid) + " port " + std::to_string(port);
+  if (errno == EADDRINUSE && port != kRocePort && port < kFirstPrivatePort) {
+    return failure(ErrorCode::kBusy,
+                   "UDP port " + std::to_string(port) + " of " + to_string(gid) +
+                       " is taken by another user's process, or by a program that does not share it (`ss -lunp` shows "
+                       "it). End it, run as that user, or set VERBENA_UDP=off to stay on this host.",
+                   EADDRINUSE);
+  }
   if (errno == EADDRINUSE && port == kRocePort) {
     return failure(ErrorCode::kBusy,
                    "UDP port 4791 of " + to_string(gid) +
@@ -146,9 +155,9 @@ Result<Fd> open_main_socket(const UdpOptions& options, ForkSet& forks) {
   return after(
       new_socket(options.address, forks), [](int fd) { return set_all(fd, kShared); },
       [&](int fd) { return prepare_to_send(fd, options); }, [&](int fd) { return prepare_to_receive(fd, options); },
-      [&](int fd) { return bind_to(fd, options.address, kRocePort, options.interface_index); },
+      [&](int fd) { return bind_to(fd, options.address, options.port, options.interface_index); },
       [&](int fd) {
-        steer_by_slot(fd, options.address);
+        steer_by_slot(fd, options);
         return Status();
       });
 }
@@ -171,7 +180,7 @@ Result<Fd> open_group_socket(const UdpOptions& options, const Gid& group, ForkSe
   return after(
       new_socket(group, forks), [&](int fd) { return set_all(fd, options_of_all); },
       [&](int fd) { return prepare_to_receive(fd, options); },
-      [&](int fd) { return bind_to(fd, group, kRocePort, options.interface_index); },
+      [&](int fd) { return bind_to(fd, group, options.port, options.interface_index); },
       [&](int fd) { return join_group(fd, options, group); });
 }
 

@@ -42,6 +42,9 @@ using on_device::Lane;
 // An address handle that was superseded may be sent by for so long: the new one is published by another thread.
 constexpr auto kGrace = 2s;
 
+// So long after the last datagram, no more is waited for.
+constexpr auto kQuiet = 500ms;
+
 // What an address handle was made for.
 struct Purpose {
   const ibv_pd* domain = nullptr;
@@ -196,6 +199,8 @@ class Life {
   AhDirectory directory_;
   std::unique_ptr<Lane> lane_;
   std::unordered_map<std::uint32_t, AhHandle> held_;
+  std::uint64_t to_own_ = 0;
+  std::uint64_t arrived_ = 0;
 };
 
 void Life::take() {
@@ -203,7 +208,7 @@ void Life::take() {
   must(lane_->receive([this](std::span<const std::byte> payload, auto, const ibv_wc&) {
     std::uint32_t number = 0;
     if (payload.size() == sizeof number) std::memcpy(&number, payload.data(), sizeof number);
-    ++(payload.size() == sizeof number && number < plan_.peers && number % 2 == 0 ? tally_.arrived : tally_.wrong);
+    ++(payload.size() == sizeof number && number < plan_.peers && number % 2 == 0 ? arrived_ : tally_.wrong);
   }),
        "receive");
 }
@@ -234,7 +239,7 @@ void Life::send_to(std::uint32_t number) {
   if (!ledger().is_right(address, {tenant_.domain().get(), to.gid, to.flow_label})) ++tally_.stale;
   must(lane_->send(address, lane_->qpn(), std::as_bytes(std::span(&number, 1))), "send");
   ++tally_.sent;
-  if (number % 2 == 0) ++tally_.to_own;
+  if (number % 2 == 0) ++to_own_;
 }
 
 // Most sends go to a few peers, which change; some to any.
@@ -257,8 +262,15 @@ void Life::send(std::uint64_t count) {
 
 void Life::end() {
   must(lane_->settle(Deadline::in(20s)), "completions at the end");
-  for (const Deadline quiet = Deadline::in(20ms); !quiet.passed();) take();
+  // Some may have been sent while the address was gone: then nothing more comes.
+  Deadline quiet = Deadline::in(kQuiet);
+  for (std::uint64_t before = arrived_; arrived_ < to_own_ && !quiet.passed(); before = arrived_) {
+    take();
+    if (arrived_ != before) quiet = Deadline::in(kQuiet);
+  }
   held_.clear();
+  tally_.to_own += to_own_;
+  tally_.arrived += arrived_;
   const AhStats stats = directory_.stats();
   tally_.created += stats.created;
   tally_.replaced += stats.replaced;

@@ -1,0 +1,125 @@
+#include "device/infiniband_port.h"
+
+#include <gtest/gtest.h>
+
+#include "device/device_declaration.h"
+#include "device/lid_map.h"
+#include "device/routes.h"
+#include "device/subnet_file.h"
+
+namespace verbena::device {
+namespace {
+
+DeviceDeclaration declared(std::string_view text) {
+  const auto made = parse_declarations(text);
+  EXPECT_TRUE(made) << (made ? "" : made.error().message);
+  return made && made->size() == 1 ? made->front() : DeviceDeclaration{};
+}
+
+TEST(DeviceDeclaration, GivesEachAttributeToThePort) {
+  const auto made = declared(
+      "ib0/link_layer=infiniband/lid=0x10/lmc=2/sm_lid=3/sm_sl=4/guid=0002:c903:0000:0001/subnet_prefix=fec0::/"
+      "pkeys=0xffff+0x8001");
+  ASSERT_TRUE(made.infiniband);
+  EXPECT_EQ(made.interface, "ib0");
+  EXPECT_EQ(made.infiniband->lid, 16);
+  EXPECT_EQ(made.infiniband->last_lid(), 19);
+  EXPECT_EQ(made.infiniband->sm_lid, 3);
+  EXPECT_EQ(made.infiniband->sm_sl, 4);
+  EXPECT_EQ(made.infiniband->pkeys, (std::vector<std::uint16_t>{0xffff, 0x8001}));
+  EXPECT_EQ(to_string(made.infiniband->gid()), "fec0::2:c903:0:1");
+  EXPECT_TRUE(made.infiniband->has_gid(*parse_gid("fe80::2:c903:0:1")));
+  EXPECT_FALSE(made.infiniband->has_gid(*parse_gid("fe80::2:c903:0:2")));
+}
+
+TEST(DeviceDeclaration, AnInterfaceAloneIsEthernet) {
+  EXPECT_FALSE(declared("eth0").infiniband);
+  EXPECT_FALSE(declared("eth0/link_layer=ethernet").infiniband);
+}
+
+TEST(DeviceDeclaration, ABadPartIsNamed) {
+  for (const auto* text : {"a/link_layer=infiniband/lid=49152", "a/link_layer=infiniband/lid", "a/lid=4",
+                           "a/link_layer=infiniband/lid=6/lmc=2", "a/link_layer=infiniband/lid=49151/guid=0",
+                           "a/link_layer=infiniband/subnet_prefix=fe80::1", "a/link_layer=infiniband/pkeys=0x8000",
+                           "a/link_layer=infiniband/sm_sl=16", "a/link_layer=infiniband/lid=49148/lmc=3"}) {
+    const auto made = parse_declarations(text);
+    ASSERT_FALSE(made) << text;
+    EXPECT_NE(made.error().message.find("VERBENA_DEVICES"), std::string::npos);
+  }
+}
+
+TEST(LidMap, FindsTheAddressOfALid) {
+  const auto map = parse_lid_map("8@10.0.0.2,16-23@fd00::3");
+  ASSERT_TRUE(map);
+  EXPECT_EQ(map->address_of(8), parse_gid("10.0.0.2"));
+  EXPECT_EQ(map->address_of(23), parse_gid("fd00::3"));
+  EXPECT_EQ(map->address_of(24), std::nullopt);
+  EXPECT_EQ(map->address_within(9, 16), parse_gid("fd00::3"));
+}
+
+TEST(LidMap, RefusesWhatIsNoMap) {
+  for (const auto* text : {"8", "8@", "0@10.0.0.2", "9-8@10.0.0.2", "8@host", "49152@10.0.0.2", "8@239.1.1.1",
+                           "1-8@10.0.0.2,8@10.0.0.3", "x-9@10.0.0.2"}) {
+    EXPECT_FALSE(parse_lid_map(text)) << text;
+  }
+  EXPECT_TRUE(parse_lid_map("1-8@10.0.0.2,8-9@10.0.0.2"));
+}
+
+TEST(SubnetFile, ChangesWhatWasDeclared) {
+  InfinibandPort port;
+  port.guid = 0x0002c90300000001;
+  const auto subnet = parse_subnet_file("f",
+                                        "# all\n\nlid 8@10.0.0.2 # far\nport verbena0 lid=4 lmc=1\n"
+                                        "port 0002:c903:0000:0001 sm_lid=7\nport verbena1 lid=5\n",
+                                        {});
+  ASSERT_TRUE(subnet) << subnet.error().message;
+  EXPECT_EQ(subnet->lids.address_of(8), parse_gid("10.0.0.2"));
+  const auto made = configured(port, "verbena0", *subnet);
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made->lid, 4);
+  EXPECT_EQ(made->lmc, 1);
+  EXPECT_EQ(made->sm_lid, 7);
+  EXPECT_EQ(made->guid, port.guid);
+}
+
+TEST(SubnetFile, NamesTheLineThatIsWrong) {
+  for (const auto* line : {"switch 1", "port", "port verbena0 lid", "port verbena0 guid=0002c90300000001", "lid",
+                           "lid 8@10.0.0.2 9", "lid 8", "port verbena0 lid=0"}) {
+    const auto subnet = parse_subnet_file("f", std::string("\n") + line, {});
+    ASSERT_FALSE(subnet) << line;
+    EXPECT_NE(subnet.error().message.find("f:2"), std::string::npos) << subnet.error().message;
+  }
+}
+
+TEST(SubnetFile, RefusesAPortThatLineAndDeclarationMakeTogether) {
+  InfinibandPort port;
+  port.lid = 5;
+  const auto subnet = parse_subnet_file("f", "port verbena0 lmc=1", {});
+  ASSERT_TRUE(subnet);
+  EXPECT_FALSE(configured(port, "verbena0", *subnet));
+}
+
+TEST(Routes, ALidOfBeforeLeadsToThatOfNow) {
+  Routes routes;
+  routes.infiniband.push_back({.lids = {8, 11}, .former = {{4, 7}}, .udp_ports = {}});
+  EXPECT_EQ(current_lid(routes, 9), 9);
+  EXPECT_EQ(current_lid(routes, 6), 10);
+  EXPECT_EQ(current_lid(routes, 20), 20);
+}
+
+TEST(Routes, ALidIsHereUnlessTheMapNamesAnotherHost) {
+  Routes routes;
+  routes.local.push_back(*parse_gid("10.0.0.1"));
+  routes.lids = *parse_lid_map("8@10.0.0.2,9@10.0.0.1");
+  EXPECT_FALSE(is_lid_here(routes, 8));
+  EXPECT_TRUE(is_lid_here(routes, 9));
+  EXPECT_TRUE(is_lid_here(routes, 10));
+}
+
+TEST(Routes, EachMulticastLidHasAGroupOfItsOwn) {
+  EXPECT_EQ(to_string(carrier_group(0xc005, true)), "::ffff:239.193.192.5");
+  EXPECT_EQ(to_string(carrier_group(0xc005, false)), "ff05::4942:c005");
+}
+
+}  // namespace
+}  // namespace verbena::device

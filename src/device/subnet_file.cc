@@ -1,0 +1,92 @@
+#include "device/subnet_file.h"
+
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "base/setting_value.h"
+
+namespace verbena::device {
+namespace {
+
+Status read_port_line(const std::string& source, std::istringstream& words, SubnetFile& subnet) {
+  SubnetFile::PortLine line{.source = source, .port = {}, .attributes = {}};
+  if (!(words >> line.port)) return wrong_part(source, "port", "names no port: write `port verbena0 lid=4`");
+  InfinibandPort scratch;
+  for (std::string word; words >> word;) {
+    const auto equals = word.find('=');
+    if (equals == std::string::npos) return wrong_part(source, word, "is no KEY=VALUE");
+    std::string key = word.substr(0, equals);
+    std::string value = word.substr(equals + 1);
+    if (key == "guid") return wrong_part(source, word, "cannot change: a GUID is the port's own");
+    if (auto set = set_attribute(source, key, value, scratch); !set) return set;
+    line.attributes.emplace_back(std::move(key), std::move(value));
+  }
+  subnet.ports.push_back(std::move(line));
+  return {};
+}
+
+Status read_line(const std::string& source, const std::string& line, SubnetFile& subnet) {
+  std::istringstream words(line.substr(0, line.find('#')));
+  std::string kind;
+  if (!(words >> kind)) return {};
+  if (kind == "port") return read_port_line(source, words, subnet);
+  if (kind != "lid") return wrong_part(source, kind, "begins no line: there are `lid` and `port`");
+  std::string entry;
+  std::string more;
+  if (!(words >> entry) || words >> more) {
+    return wrong_part(source, line, "is no line of a LID: write `lid 8@10.0.0.2`");
+  }
+  return subnet.lids.add(source, entry);
+}
+
+bool names(const std::string& name, std::string_view device_name, std::uint64_t guid) {
+  if (name == device_name) return true;
+  InfinibandPort named;
+  return set_attribute("", "guid", name, named) && named.guid == guid;
+}
+
+}  // namespace
+
+Result<SubnetFile> parse_subnet_file(std::string_view path, std::string_view text, const LidMap& lids) {
+  SubnetFile subnet{.lids = lids, .ports = {}};
+  std::istringstream lines{std::string(text)};
+  std::size_t number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    if (auto read = read_line(fmt::format("{}:{}", path, number), line, subnet); !read) {
+      return tl::make_unexpected(read.error());
+    }
+  }
+  return subnet;
+}
+
+Result<SubnetFile> read_subnet_file(const std::string& path, const LidMap& lids) {
+  if (path.empty()) return SubnetFile{.lids = lids, .ports = {}};
+  std::ifstream file(path);
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  if (!file.is_open() || file.bad()) {
+    return failure(ErrorCode::kNotFound, fmt::format("VERBENA_SUBNET: {} cannot be read.", path), ENOENT);
+  }
+  return parse_subnet_file(path, text, lids);
+}
+
+Result<InfinibandPort> configured(const InfinibandPort& declared, std::string_view device_name,
+                                  const SubnetFile& subnet) {
+  InfinibandPort port = declared;
+  std::string source = "VERBENA_DEVICES";
+  for (const auto& line : subnet.ports) {
+    if (!names(line.port, device_name, declared.guid)) continue;
+    for (const auto& [key, value] : line.attributes) {
+      if (auto set = set_attribute(line.source, key, value, port); !set) return tl::make_unexpected(set.error());
+    }
+    source = line.source;
+  }
+  if (auto checked = check(source, port); !checked) return tl::make_unexpected(checked.error());
+  return port;
+}
+
+}  // namespace verbena::device
