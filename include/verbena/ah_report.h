@@ -25,8 +25,11 @@ namespace verbena {
 struct EffectiveAddress {
   Destination destination;   // as asked for
   GidEntry source;           // the value and type that were chosen, and where they stood at creation
-  ibv_ah_attr attributes{};  // as given to ibv_create_ah
-  std::string explanation;   // why this source
+  ibv_ah_attr attributes{};  // as the device left them: what was given to ibv_create_ah, with its changes
+  // What the device changed of what it was given: "grh.hop_limit: 255 asked for, 64 made". A device that changes an
+  // address without telling (a kernel driver that takes the hop limit from the route, say) leaves no trace here.
+  std::vector<std::string> changes;
+  std::string explanation;  // why this source
   std::chrono::nanoseconds age{};
   std::uint64_t generation = 0;  // how often this destination's address handle was replaced
   RateAdvice rate;               // its static rate against the speed of the port

@@ -366,6 +366,27 @@ TEST_F(Acquire, ExplainsItsSource) {
   EXPECT_THAT(effective->explanation, ::testing::HasSubstr("RoCE v2 goes before v1"));
 }
 
+TEST_F(Acquire, WhatTheDeviceChangedIsAmongTheEffectiveAttributes) {
+  fake::set_change_hook([](ibv_ah_attr& attributes) {
+    if (attributes.grh.flow_label != 7) return;
+    attributes.grh.hop_limit = 255;
+    attributes.sl = 3;
+  });
+  AhDirectory directory = make_directory();
+  Destination changed = to(2);
+  changed.flow_label = 7;
+  const AhHandle handle = *directory.acquire(changed, soon());
+  const EffectiveAddress effective = *directory.effective(handle);
+  EXPECT_EQ(effective.attributes.grh.hop_limit, 255);
+  EXPECT_EQ(effective.attributes.sl, 3);
+  EXPECT_THAT(effective.changes,
+              ::testing::ElementsAre("sl: 0 asked for, 3 made", "grh.hop_limit: 64 asked for, 255 made"));
+
+  const EffectiveAddress as_asked = *directory.effective(*directory.acquire(to(3), soon()));
+  EXPECT_EQ(as_asked.attributes.grh.hop_limit, 64);
+  EXPECT_THAT(as_asked.changes, ::testing::IsEmpty());
+}
+
 struct Refusal {
   const char* name;
   void (*spoil)(Destination&);

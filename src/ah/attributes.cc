@@ -158,6 +158,30 @@ ibv_ah_attr attributes_of(const Destination& destination, const GidEntry& source
   return attributes;
 }
 
+std::vector<std::string> changes_between(const ibv_ah_attr& wanted, const ibv_ah_attr& made) {
+  std::vector<std::string> changes;
+  const auto compare = [&changes](const char* field, const auto& asked, const auto& got) {
+    if (asked != got) changes.push_back(fmt::format("{}: {} asked for, {} made", field, asked, got));
+  };
+  const auto gid = [](const ibv_gid& raw) {
+    Gid of;
+    std::memcpy(of.bytes.data(), raw.raw, sizeof raw.raw);
+    return to_string(of);
+  };
+  compare("port_num", wanted.port_num, made.port_num);
+  compare("dlid", wanted.dlid, made.dlid);
+  compare("sl", wanted.sl, made.sl);
+  compare("src_path_bits", wanted.src_path_bits, made.src_path_bits);
+  compare("static_rate", wanted.static_rate, made.static_rate);
+  compare("is_global", wanted.is_global, made.is_global);
+  compare("grh.dgid", gid(wanted.grh.dgid), gid(made.grh.dgid));
+  compare("grh.flow_label", wanted.grh.flow_label, made.grh.flow_label);
+  compare("grh.sgid_index", wanted.grh.sgid_index, made.grh.sgid_index);
+  compare("grh.hop_limit", wanted.grh.hop_limit, made.grh.hop_limit);
+  compare("grh.traffic_class", wanted.grh.traffic_class, made.grh.traffic_class);
+  return changes;
+}
+
 NextHop hop_of(const Destination& destination, const Path& path) {
   if (!path.has_next_hop) return {};
   return {.address = path.gateway.is_zero() ? destination.gid : path.gateway, .netdev = path.netdev};

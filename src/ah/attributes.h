@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <infiniband/verbs.h>
 
@@ -35,6 +36,9 @@ ibv_ah_attr attributes_of(const Destination& destination, const GidEntry& source
 NextHop hop_of(const Destination& destination, const Path& path);
 // Why this source, in a sentence.
 std::string explain(const Destination& destination, const Path& path);
+
+// "grh.hop_limit: 255 asked for, 64 made", for each field that differs.
+std::vector<std::string> changes_between(const ibv_ah_attr& wanted, const ibv_ah_attr& made);
 
 // "to 10.0.0.2 (traffic class 8, ...)": only what differs from the defaults.
 std::string in_words(const Destination& destination);

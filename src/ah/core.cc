@@ -126,7 +126,10 @@ void Core::show() {
   Result<std::shared_ptr<ReportServer>> server = ReportServer::of_this_process();
   if (!server) return;
   report_server_ = std::move(*server);
-  shown_ = report_server_->add({.name = name_, .stats = [this] { return stats(); }, .rows = [this] { return rows(); }});
+  shown_ = report_server_->add(ReportSource{.name = name_,
+                                            .stats = [this] { return stats(); },
+                                            .rows = [this] { return rows(); },
+                                            .account = account_.get()});
 }
 
 // Called once, before anybody else has it. The table is read when all that tells of its changes is listened to: between

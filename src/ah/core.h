@@ -346,6 +346,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::vector<std::uint32_t> index_;  // by AhKey: slots, by Entry::next_in_index; kCreating, or kReady and not stale
   std::unordered_map<const Entry*, std::vector<Binding*>> waiters_;  // while kCreating: who else wants it
   std::unordered_map<const Entry*, DestinationKey> parted_;          // of retired ones: what they were for
+  std::unordered_map<const Entry*, ibv_ah_attr> made_as_;            // where the device changed what it was given
   std::vector<Entry*> by_slot_;                                      // all entries; null where free
   std::vector<std::uint32_t> hop_tags_;  // by slot: what the next hop hashes to; 0: it has none
   std::vector<std::uint32_t> free_slots_;

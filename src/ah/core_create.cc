@@ -223,7 +223,8 @@ Status Core::create_address(Binding& binding, Entry& entry) {
   for (;;) {
     if (Status granted = take_grant(binding, patience); !granted) return granted;
     const Destination destination = destination_of(binding.key);
-    ibv_ah_attr attributes = attributes_of(destination, entry.path->source, facts_);
+    const ibv_ah_attr wanted = attributes_of(destination, entry.path->source, facts_);
+    ibv_ah_attr attributes = wanted;
     const std::uint64_t released = arbiter_->released();
     const std::int64_t begun = now_ns();
     entry.address = ibv_create_ah(domain_, &attributes);
@@ -233,6 +234,7 @@ Status Core::create_address(Binding& binding, Entry& entry) {
       const Lock lock(mutex_);
       ++counts_.created;
       ++counts_.creation_us[bucket_of(took)];
+      if (!changes_between(wanted, attributes).empty()) made_as_.emplace(&entry, attributes);
       return {};
     }
     arbiter_->cancel(*account_);

@@ -145,6 +145,7 @@ void Core::destroy(Entry& entry) {
   paths_.give_back(entry.path);
   lease_holdings_.forget(&entry);
   parted_.erase(&entry);
+  made_as_.erase(&entry);
   entry_pool_.destroy(&entry);
 }
 

@@ -20,9 +20,13 @@ Result<EffectiveAddress> Core::effective(const Binding& binding) {
                                                 (binding.trouble ? ": " + binding.trouble->error.message : ""));
   }
   const Destination destination = destination_of(binding.key);
+  const ibv_ah_attr wanted = attributes_of(destination, entry->path->source, facts_);
+  const auto made = made_as_.find(entry);
+  const ibv_ah_attr& attributes = made != made_as_.end() ? made->second : wanted;
   return EffectiveAddress{.destination = destination,
                           .source = entry->path->source,
-                          .attributes = attributes_of(destination, entry->path->source, facts_),
+                          .attributes = attributes,
+                          .changes = changes_between(wanted, attributes),
                           .explanation = explain(destination, *entry->path),
                           .age = std::chrono::nanoseconds(now_ns() - entry->created_ns),
                           .generation = binding.generation - 1,

@@ -62,6 +62,11 @@ bool may_ask(int client) {
   return peer.uid == 0 || peer.uid == ::geteuid();
 }
 
+void set_all(host::CounterBlock& block, const std::vector<std::uint64_t>& values) {
+  if (block.size() == 0) return;
+  for (std::size_t row = 0; row < values.size(); ++row) block.set(row, values[row]);
+}
+
 std::mutex& current_mutex() {
   static auto& mutex = *new std::mutex;
   return mutex;
@@ -146,31 +151,60 @@ ReportServer::~ReportServer() {
 
 ReportServer::Ticket ReportServer::add(ReportSource source) {
   const std::lock_guard lock(mutex_);
-  const Ticket ticket = next_++;
-  const auto rows = report_rows();
+  source.name = free_name(source.name);
+  const auto block = writer_->add_block(source.name, report_rows());
+  shown_.emplace(next_, Shown{std::move(source), block ? *block : host::CounterBlock()});
+  return next_++;
+}
+
+ReportServer::Ticket ReportServer::add(TenantSource source) {
+  const std::lock_guard lock(mutex_);
+  source.name = free_name(source.name);
+  const auto block = writer_->add_block(source.name, tenant_rows());
+  tenants_.emplace(next_, ShownTenant{std::move(source), block ? *block : host::CounterBlock(), {}});
+  return next_++;
+}
+
+std::string ReportServer::free_name(const std::string& wanted) const {
   const auto taken = [this](const std::string& name) {
-    return std::any_of(shown_.begin(), shown_.end(), [&](const auto& one) { return one.second.source.name == name; });
+    const auto has_it = [&name](const auto& one) { return one.second.source.name == name; };
+    return std::any_of(shown_.begin(), shown_.end(), has_it) || std::any_of(tenants_.begin(), tenants_.end(), has_it);
   };
-  const std::string name = source.name.substr(0, host::kMaxBlockName - 8);
-  source.name = name;
-  for (int number = 2; taken(source.name); ++number) source.name = fmt::format("{} #{}", name, number);
-  const auto block = writer_->add_block(source.name, rows);
-  shown_.emplace(ticket, Shown{std::move(source), block ? *block : host::CounterBlock()});
-  return ticket;
+  const std::string stem = wanted.substr(0, host::kMaxBlockName - 8);
+  std::string name = stem;
+  for (int number = 2; taken(name); ++number) name = fmt::format("{} #{}", stem, number);
+  return name;
+}
+
+ReportServer::ShownTenant* ReportServer::tenant_of(const void* account) {
+  if (account == nullptr) return nullptr;
+  const auto found = std::find_if(tenants_.begin(), tenants_.end(),
+                                  [account](const auto& one) { return one.second.source.account == account; });
+  return found == tenants_.end() ? nullptr : &found->second;
 }
 
 void ReportServer::remove(Ticket ticket) {
   const std::lock_guard lock(mutex_);
-  const auto found = shown_.find(ticket);
-  if (found == shown_.end()) return;
-  Shown& shown = found->second;
-  refresh(shown);
-  const auto rows = report_rows();
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    if (std::string_view(rows[row].unit) != "events") shown.block.set(row, 0);  // a gauge
+  if (const auto found = shown_.find(ticket); found != shown_.end()) {
+    const AhStats last = refresh(found->second);
+    end(found->second.block, report_rows());
+    if (ShownTenant* tenant = tenant_of(found->second.source.account); tenant != nullptr) {
+      add_events(tenant->past, last);
+    }
+    shown_.erase(found);
+  } else if (const auto tenant = tenants_.find(ticket); tenant != tenants_.end()) {
+    refresh(tenant->second);
+    end(tenant->second.block, tenant_rows());
+    tenants_.erase(tenant);
   }
-  writer_->end_block(shown.block);
-  shown_.erase(found);
+}
+
+void ReportServer::end(host::CounterBlock& block, std::span<const CounterRow> rows) {
+  if (block.size() == 0) return;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    if (std::string_view(rows[row].unit) != "events") block.set(row, 0);  // a gauge
+  }
+  writer_->end_block(block);
 }
 
 void ReportServer::run() {
@@ -237,12 +271,23 @@ bool ReportServer::send_page(const Descriptor& client) {
 void ReportServer::refresh() {
   const std::lock_guard lock(mutex_);
   for (auto& [ticket, shown] : shown_) refresh(shown);
+  for (auto& [ticket, tenant] : tenants_) refresh(tenant);
 }
 
-void ReportServer::refresh(Shown& shown) {
-  if (shown.block.size() == 0) return;
-  const std::vector<std::uint64_t> values = report_values(shown.source.stats());
-  for (std::size_t row = 0; row < values.size(); ++row) shown.block.set(row, values[row]);
+AhStats ReportServer::refresh(Shown& shown) {
+  const AhStats stats = shown.source.stats();
+  set_all(shown.block, report_values(stats));
+  return stats;
+}
+
+void ReportServer::refresh(ShownTenant& tenant) {
+  DirectorySum sum{.directories = 0, .stats = tenant.past};
+  for (const auto& [ticket, shown] : shown_) {
+    if (shown.source.account != tenant.source.account) continue;
+    ++sum.directories;
+    add_all(sum.stats, shown.source.stats());
+  }
+  set_all(tenant.block, tenant_values(tenant.source.budget(), sum));
 }
 
 std::string ReportServer::dump() {

@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "ah/report_text.h"
 #include "host/counter_page.h"
 #include "rdma/descriptor.h"
 #include "verbena/ah_report.h"
@@ -34,6 +35,14 @@ struct ReportSource {
   std::string name;
   std::function<AhStats()> stats;
   std::function<std::vector<AhRow>()> rows;
+  const void* account = nullptr;  // its tenant's; null or of no tenant: only itself
+};
+
+// What it asks of a tenant: the counts are those of its directories, those that are gone included.
+struct TenantSource {
+  std::string name;
+  std::function<TenantBudget()> budget;
+  const void* account = nullptr;
 };
 
 class ReportServer {
@@ -48,6 +57,8 @@ class ReportServer {
   ~ReportServer();
 
   Ticket add(ReportSource source);
+  // Before its directories.
+  Ticket add(TenantSource source);
   // When it returns, the source is not being asked and will not be again. What it counted stays in the page, marked as
   // ended, until another takes its place; of what it had there is nothing left.
   void remove(Ticket ticket);
@@ -56,6 +67,11 @@ class ReportServer {
   struct Shown {
     ReportSource source;
     host::CounterBlock block;  // empty where the page is full
+  };
+  struct ShownTenant {
+    TenantSource source;
+    host::CounterBlock block;  // the same
+    AhStats past;              // what happened in directories that are gone
   };
 
   ReportServer() = default;
@@ -70,8 +86,13 @@ class ReportServer {
   bool send_dump(const Descriptor& client);
   bool send_in_time(const Descriptor& client, const char* bytes, std::size_t size, Deadline deadline) const;
   void refresh();
-  static void refresh(Shown& shown);
   std::string dump();
+  // All below require mutex_.
+  static AhStats refresh(Shown& shown);
+  void refresh(ShownTenant& tenant);
+  ShownTenant* tenant_of(const void* account);
+  std::string free_name(const std::string& wanted) const;
+  void end(host::CounterBlock& block, std::span<const CounterRow> rows);
 
   Descriptor listener_;
   Descriptor wake_;
@@ -81,8 +102,9 @@ class ReportServer {
   std::vector<Descriptor> clients_;                  // the thread's, as the next
   bool listener_rests_ = false;                      // no descriptor was left for who connects
   std::mutex mutex_;
-  std::map<Ticket, Shown> shown_;  // guarded by mutex_
-  Ticket next_ = 1;                // guarded by mutex_
+  std::map<Ticket, Shown> shown_;  // guarded by mutex_, as the next
+  std::map<Ticket, ShownTenant> tenants_;
+  Ticket next_ = 1;  // guarded by mutex_
   std::thread thread_;
 };
 

@@ -88,21 +88,21 @@ class ReportServerTest : public ::testing::Test {
     server_ = *server;
   }
   ReportServer::Ticket add(const std::string& name, std::uint64_t* hits, std::size_t rows = 0) {
-    return server_->add({.name = name,
-                         .stats =
-                             [hits] {
-                               AhStats stats;
-                               stats.hits = *hits;
-                               stats.creation_us[3] = 2;
-                               return stats;
-                             },
-                         .rows =
-                             [rows] {
-                               AhRow row;
-                               row.destination.gid = Gid::from_ipv4(0x0a000001);
-                               row.last_error = "one\ttwo\nthree";
-                               return std::vector<AhRow>(rows, row);
-                             }});
+    return server_->add(ReportSource{.name = name,
+                                     .stats =
+                                         [hits] {
+                                           AhStats stats;
+                                           stats.hits = *hits;
+                                           stats.creation_us[3] = 2;
+                                           return stats;
+                                         },
+                                     .rows =
+                                         [rows] {
+                                           AhRow row;
+                                           row.destination.gid = Gid::from_ipv4(0x0a000001);
+                                           row.last_error = "one\ttwo\nthree";
+                                           return std::vector<AhRow>(rows, row);
+                                         }});
   }
 
   std::shared_ptr<ReportServer> server_;
@@ -171,6 +171,51 @@ TEST_F(ReportServerTest, ADirectoryThatIsGoneShowsSoAndMakesRoom) {
   server_->remove(last);
 }
 
+TEST_F(ReportServerTest, ATenantHasTheSumOfItsDirectoriesThoseThatAreGoneIncluded) {
+  const int account = 0;
+  const auto source = [&account](std::uint64_t live, std::uint64_t created, std::uint64_t oldest_ms) {
+    AhStats stats;
+    stats.live = live;
+    stats.created = created;
+    stats.oldest_ms = oldest_ms;
+    stats.creation_us[3] = created;
+    return ReportSource{.name = "port",
+                        .stats = [stats] { return stats; },
+                        .rows = [] { return std::vector<AhRow>(); },
+                        .account = &account};
+  };
+  const auto tenant = server_->add(TenantSource{
+      .name = "trainer", .budget = [] { return TenantBudget{.handles_limit = 9, .share = 8}; }, .account = &account});
+  const auto first = server_->add(source(2, 20, 7));
+  const auto second = server_->add(source(3, 30, 5));
+  std::uint64_t hits = 0;
+  const auto other = add("of no tenant", &hits);
+  const Descriptor socket = connect_to_own();
+  const auto shown = [&](const char* name) {
+    ask(socket, host::kAskPage);
+    const auto reading = read(take_page(socket));
+    EXPECT_EQ("trainer", reading.blocks.at(0).name);
+    return value(reading, 0, name);
+  };
+  EXPECT_EQ(9U, shown("tenant_handles_limit"));
+  EXPECT_EQ(8U, shown("tenant_share"));
+  EXPECT_EQ(2U, shown("tenant_directories"));
+  EXPECT_EQ(5U, shown("live"));
+  EXPECT_EQ(50U, shown("created"));
+  EXPECT_EQ(7U, shown("oldest_ms"));
+  EXPECT_EQ(50U, shown("creation_us_below_16"));
+  server_->remove(first);
+  EXPECT_EQ(1U, shown("tenant_directories"));
+  EXPECT_EQ(3U, shown("live"));
+  EXPECT_EQ(50U, shown("created"));
+  EXPECT_EQ(5U, shown("oldest_ms"));
+  server_->remove(second);
+  server_->remove(tenant);
+  EXPECT_EQ(0U, shown("tenant_handles_limit"));
+  EXPECT_EQ(50U, shown("created")) << "its last totals, until another takes its place";
+  server_->remove(other);
+}
+
 TEST_F(ReportServerTest, TellsDirectoriesOfOneNameApart) {
   std::uint64_t hits = 0;
   const auto first = add("twin", &hits, 1);
@@ -220,7 +265,8 @@ TEST_F(ReportServerTest, GivesItsNameBackWithItsLastHolder) {
 
 TEST(ReportText, HasAValueForEachRow) {
   EXPECT_EQ(report_rows().size(), report_values(AhStats{}).size());
-  for (const CounterRow& row : report_rows()) EXPECT_LE(row.name.size(), host::kMaxCounterName) << row.name;
+  EXPECT_EQ(tenant_rows().size(), tenant_values(TenantBudget{}, DirectorySum{}).size());
+  for (const CounterRow& row : tenant_rows()) EXPECT_LE(row.name.size(), host::kMaxCounterName) << row.name;
 }
 
 TEST(ReportText, HasAWordForEachColumn) {

@@ -1,8 +1,10 @@
 #include "ah/report_text.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -62,6 +64,72 @@ std::vector<std::uint64_t> report_values(const AhStats& stats) {
   for (const AhStatRow& row : ah_stat_rows()) values.push_back(stats.*row.value);
   values.insert(values.end(), stats.creation_us.begin(), stats.creation_us.end());
   return values;
+}
+
+namespace {
+
+struct BudgetRow {
+  CounterRow row;
+  std::uint64_t TenantBudget::*value;
+};
+
+constexpr std::array kBudgetRows{
+    BudgetRow{
+        {"tenant_handles_limit", "handles", Side::kBoth, "Address handles that the tenant may have; 0: no limit."},
+        &TenantBudget::handles_limit},
+    BudgetRow{{"tenant_share", "handles", Side::kBoth, "Of the device's, beyond which others take back what is idle."},
+              &TenantBudget::share},
+    BudgetRow{{"tenant_memory", "bytes", Side::kBoth, "Of destinations, address handles and senders."},
+              &TenantBudget::memory},
+    BudgetRow{{"tenant_memory_limit", "bytes", Side::kBoth, "Memory that the tenant may have; 0: no limit."},
+              &TenantBudget::memory_limit},
+    BudgetRow{{"tenant_creations_limit", "per_second", Side::kBoth, "Creations in a second; 0: no limit."},
+              &TenantBudget::creations_limit}};
+
+constexpr CounterRow kDirectories{"tenant_directories", "directories", Side::kBoth, "Directories that are open."};
+
+bool is_event(const AhStatRow& row) noexcept {
+  return std::string_view(row.unit) == "events";
+}
+
+}  // namespace
+
+std::span<const CounterRow> tenant_rows() {
+  static const auto& rows = *new std::vector<CounterRow>([] {
+    std::vector<CounterRow> made;
+    for (const BudgetRow& one : kBudgetRows) made.push_back(one.row);
+    made.push_back(kDirectories);
+    made.insert(made.end(), report_rows().begin(), report_rows().end());
+    return made;
+  }());
+  return rows;
+}
+
+std::vector<std::uint64_t> tenant_values(const TenantBudget& budget, const DirectorySum& sum) {
+  std::vector<std::uint64_t> values;
+  for (const BudgetRow& one : kBudgetRows) values.push_back(budget.*one.value);
+  values.push_back(sum.directories);
+  const std::vector<std::uint64_t> counts = report_values(sum.stats);
+  values.insert(values.end(), counts.begin(), counts.end());
+  return values;
+}
+
+void add_events(AhStats& sum, const AhStats& more) {
+  for (const AhStatRow& row : ah_stat_rows()) {
+    if (is_event(row)) sum.*row.value += more.*row.value;
+  }
+  for (std::size_t bucket = 0; bucket < sum.creation_us.size(); ++bucket) {
+    sum.creation_us[bucket] += more.creation_us[bucket];
+  }
+}
+
+void add_all(AhStats& sum, const AhStats& more) {
+  add_events(sum, more);
+  const std::uint64_t oldest_ms = std::max(sum.oldest_ms, more.oldest_ms);
+  for (const AhStatRow& row : ah_stat_rows()) {
+    if (!is_event(row)) sum.*row.value += more.*row.value;
+  }
+  sum.oldest_ms = oldest_ms;
 }
 
 std::string dump_head() {

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include "ah/core.h"
+#include "ah/report_server.h"
+#include "ah/report_text.h"
 #include "verbena/verbs_object.h"
 
 namespace verbena {
@@ -21,11 +23,35 @@ struct Tenant::State {
   std::mutex mutex;
   std::vector<std::weak_ptr<ah::Core>> directories;  // guarded by mutex
   bool closed = false;                               // guarded by mutex
+  // With its first directory that shows itself; null before it. Guarded by mutex, as the next.
+  std::shared_ptr<ah::ReportServer> report_server;
+  ah::ReportServer::Ticket shown = 0;
+
+  void show();  // Requires: mutex
+  ah::TenantBudget budget() const;
 
   tl::unexpected<Error> is_closed() const {
     return failure(ErrorCode::kUnavailable, fmt::format("tenant {} is closed", options.name));
   }
 };
+
+// Best effort, as a directory shows itself.
+void Tenant::State::show() {
+  if (report_server) return;
+  Result<std::shared_ptr<ah::ReportServer>> server = ah::ReportServer::of_this_process();
+  if (!server) return;
+  report_server = std::move(*server);
+  shown = report_server->add(
+      ah::TenantSource{.name = options.name, .budget = [this] { return budget(); }, .account = account.get()});
+}
+
+ah::TenantBudget Tenant::State::budget() const {
+  return {.handles_limit = options.max_handles,
+          .share = arbiter->share(),
+          .memory = account->memory(),
+          .memory_limit = options.max_memory,
+          .creations_limit = options.creations_per_second};
+}
 
 std::string TenantRelease::in_words() const {
   std::string text =
@@ -90,6 +116,7 @@ Result<Tenant> Tenant::create(const Context& context, TenantOptions options, Cal
 Tenant::Tenant(std::unique_ptr<State> state) : state_(state.release()) {}
 
 void Tenant::Delete::operator()(State* state) const noexcept {
+  if (state->report_server) state->report_server->remove(state->shown);
   state->arbiter->leave(state);
   delete state;
 }
@@ -128,6 +155,7 @@ Result<AhDirectory> Tenant::directory(std::uint8_t port, AhDirectoryOptions opti
     if (state_->closed) return state_->is_closed();
     domain = state_->domain.get();
     keeper = state_->domain.keeper();
+    if (options.visible) state_->show();
   }
   if (options.name.empty()) options.name = fmt::format("{} port {}", state_->options.name, port);
   if (state_->options.max_handles != 0) {

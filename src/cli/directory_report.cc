@@ -63,6 +63,45 @@ std::vector<Column> count_columns(bool rates) {
   return columns;
 }
 
+// A tenant is shown as a directory is, with its budget.
+bool is_tenant(const host::CounterBlockReading& block) {
+  return std::any_of(block.rows.begin(), block.rows.end(),
+                     [](const host::CounterReading& row) { return row.name == "tenant_share"; });
+}
+
+std::string shown_name(const host::CounterBlockReading& block) {
+  return printable(block.name) + (block.ended ? " (ended)" : "");
+}
+
+std::string limited(std::uint64_t value, std::uint64_t limit) {
+  return limit == 0 ? std::to_string(value) : fmt::format("{} of {}", value, limit);
+}
+
+std::string tenants_of(const DirectoryProcess& process) {
+  TextTable table({{"tenant", Align::kLeft},
+                   {"directories", Align::kRight},
+                   {"handles", Align::kRight},
+                   {"share", Align::kRight},
+                   {"bytes", Align::kRight},
+                   {"creations/s at most", Align::kRight},
+                   {"created", Align::kRight},
+                   {"paced", Align::kRight},
+                   {"refused", Align::kRight},
+                   {"taken for others", Align::kRight}});
+  for (const host::CounterBlockReading& block : process.page.blocks) {
+    if (!is_tenant(block)) continue;
+    const auto count = [&block](std::string_view name) { return value_of(block, name); };
+    const std::uint64_t pace = count("tenant_creations_limit");
+    table.add_row({shown_name(block), std::to_string(count("tenant_directories")),
+                   limited(count("live"), count("tenant_handles_limit")), std::to_string(count("tenant_share")),
+                   limited(count("tenant_memory"), count("tenant_memory_limit")),
+                   pace == 0 ? "-" : std::to_string(pace), std::to_string(count("created")),
+                   std::to_string(count("paced")), std::to_string(count("refused")),
+                   std::to_string(count("reclaimed_share"))});
+  }
+  return table.empty() ? "" : table.render(2);
+}
+
 std::string head_of(const DirectoryProcess& process) {
   return fmt::format("{} (pid {})\n", printable(process.page.process_name), process.pid);
 }
@@ -81,7 +120,8 @@ std::string render(const DirectorySurvey& survey, const DirectorySurvey* earlier
   for (const DirectoryProcess& process : survey.processes) {
     TextTable table(count_columns(earlier != nullptr));
     for (const host::CounterBlockReading& block : process.page.blocks) {
-      std::vector<std::string> words{printable(block.name) + (block.ended ? " (ended)" : "")};
+      if (is_tenant(block)) continue;
+      std::vector<std::string> words{shown_name(block)};
       for (const std::string_view name : kStates) words.push_back(std::to_string(value_of(block, name)));
       const auto* before = earlier != nullptr ? same_block(*earlier, process, block) : nullptr;
       for (const std::string_view name : kEvents) {
@@ -93,7 +133,7 @@ std::string render(const DirectorySurvey& survey, const DirectorySurvey* earlier
       words.push_back(micros(creation_us_at(block, 0.99)));
       table.add_row(std::move(words));
     }
-    text += head_of(process) + table.render(2);
+    text += head_of(process) + table.render(2) + tenants_of(process);
   }
   return text + silence(survey);
 }
@@ -165,15 +205,19 @@ nlohmann::json directories_to_json(const DirectorySurvey& survey, Ask what) {
   nlohmann::json json{{"processes", nlohmann::json::array()}, {"silent", nlohmann::json::array()}};
   for (const DirectoryProcess& process : survey.processes) {
     nlohmann::json directories = nlohmann::json::array();
+    nlohmann::json tenants = nlohmann::json::array();
     for (const host::CounterBlockReading& block : process.page.blocks) {
       nlohmann::json counts = nlohmann::json::object();
       for (const host::CounterReading& row : block.rows) counts[row.name] = row.value;
-      directories.push_back({{"directory", block.name}, {"ended", block.ended}, {"counts", std::move(counts)}});
+      const char* const kind = is_tenant(block) ? "tenant" : "directory";
+      (is_tenant(block) ? tenants : directories)
+          .push_back({{kind, block.name}, {"ended", block.ended}, {"counts", std::move(counts)}});
     }
     nlohmann::json one{{"pid", process.pid},
                        {"process", process.page.process_name},
                        {"started_ns", process.page.start_time_ns},
-                       {"directories", std::move(directories)}};
+                       {"directories", std::move(directories)},
+                       {"tenants", std::move(tenants)}};
     if (what == Ask::kEntries) one["entries"] = process.entries;
     json["processes"].push_back(std::move(one));
   }

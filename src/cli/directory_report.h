@@ -19,8 +19,9 @@ std::string render_directories(const DirectorySurvey& survey, const DirectorySur
 // A table of entries a process.
 std::string render_entries(const DirectorySurvey& survey);
 
-// {"processes": [{"pid", "process", "started_ns", "directories": [{"directory", "counts": {name: value}}], "entries":
-// [{name: value}]}], "silent": [{"pid", "reason"}]}. "entries" only where they were asked for.
+// {"processes": [{"pid", "process", "started_ns", "directories": [{"directory", "ended", "counts": {name: value}}],
+// "tenants": [{"tenant", "ended", "counts"}], "entries": [{name: value}]}], "silent": [{"pid", "reason"}]}. "entries"
+// only where they were asked for.
 nlohmann::json directories_to_json(const DirectorySurvey& survey, Ask what);
 
 // The share `share` of the creations took at most so many microseconds; nothing where there were none. From the buckets

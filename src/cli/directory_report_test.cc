@@ -49,6 +49,22 @@ TEST(DirectoryReport, MarksADirectoryThatIsGone) {
   EXPECT_EQ(directories_to_json(survey, Ask::kCounts)["processes"][0]["directories"][0]["ended"], true);
 }
 
+TEST(DirectoryReport, ATenantIsShownWithItsBudgetAndIsNoDirectory) {
+  DirectorySurvey survey = survey_of(5);
+  EXPECT_THAT(render_directories(survey), Not(HasSubstr("share")));
+  survey.processes[0].page.blocks.push_back({"trainer",
+                                             {{"tenant_handles_limit", "handles", Side::kBoth, 1000},
+                                              {"tenant_share", "handles", Side::kBoth, 77},
+                                              {"tenant_memory", "bytes", Side::kBoth, 5555},
+                                              {"live", "handles", Side::kBoth, 33}}});
+  EXPECT_THAT(render_directories(survey),
+              AllOf(HasSubstr("trainer"), HasSubstr("33 of 1000"), HasSubstr("77"), HasSubstr("5555")));
+  const auto json = directories_to_json(survey, Ask::kCounts)["processes"][0];
+  EXPECT_EQ(json["directories"].size(), 1U);
+  EXPECT_EQ(json["tenants"][0]["tenant"], "trainer");
+  EXPECT_EQ(json["tenants"][0]["counts"]["live"], 33);
+}
+
 TEST(DirectoryReport, FindsTheBucketOfAShare) {
   const DirectorySurvey survey = survey_of(0);
   const auto& block = survey.processes[0].page.blocks[0];

@@ -22,6 +22,7 @@ class AddressHandle {
   Context& context() noexcept { return *context_; }
   const engine::AddressHandle& engine() const noexcept { return handle_; }
   std::uint32_t handle() const noexcept { return number_; }
+  bool overrides_hop_limit() const noexcept { return context_->quirks().has(Quirk::kHopLimitOverride); }
 
  private:
   AddressHandle(ProtectionDomain& domain, const engine::AddressHandle& handle);

@@ -58,7 +58,8 @@ inline constexpr std::array kSettingRows{
                "grh_checksum_zero: the IPv4 header of a received datagram has the checksum 0; "
                "grh_dirty: the first 20 bytes of the 40 in front of a datagram over IPv4 stay as they were; "
                "wc_sl_unfilled: `wc.sl` of a received datagram is 0 and does not tell IPv4 from IPv6; "
-               "hop_limit_override: every address handle has the hop limit 64, whatever it was made with; "
+               "hop_limit_override: every address handle has the hop limit 64, whatever it was made with, and its "
+               "attributes say so; "
                "rnr_nak_lost: a connection's message that finds no receive is answered with nothing: the sender's "
                "timeout and retry_cnt decide, not rnr_retry."},
     SettingRow{

@@ -23,7 +23,8 @@ constinit Real<ibv_ah*(ibv_pd*, ibv_wc*, ibv_grh*, std::uint8_t)> real_create_ah
 constinit Real<int(ibv_context*, ibv_ah_attr*, std::uint8_t*, std::uint16_t*)> real_resolve_l2{
     "ibv_resolve_eth_l2_from_gid", kV11};
 
-ibv_ah* create_ah(ibv_pd* pd, const ibv_ah_attr& attributes) {
+// What differs on the handle from what was asked for is written back.
+ibv_ah* create_ah(ibv_pd* pd, ibv_ah_attr& attributes) {
   if (!alive(pd->context)) return null_with(device::Context::refuse_child());
   if (!names_itself(pd)) return null_with(EINVAL);
   auto machine = device::AddressHandle::create(*ours(pd).machine, to_engine(attributes));
@@ -31,6 +32,7 @@ ibv_ah* create_ah(ibv_pd* pd, const ibv_ah_attr& attributes) {
   auto* const ah = new VerbsAh;
   ah->machine = std::move(*machine);
   ah->domain = Hold(ours(pd).holders);
+  if (ah->machine->overrides_hop_limit()) attributes.grh.hop_limit = device::kOverriddenHopLimit;
   ah->base = {.context = pd->context, .pd = pd, .handle = ah->machine->handle()};
   return &ah->base;
 }

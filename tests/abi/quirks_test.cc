@@ -51,6 +51,7 @@ TEST_F(Quirks, AReceivedDatagramLooksAsOnThatDevice) {
   attributes.grh.hop_limit = 7;
   Owned<ibv_ah> ah(ibv_create_ah(pd_.get(), &attributes));
   ASSERT_TRUE(ah);
+  EXPECT_EQ(64, attributes.grh.hop_limit) << "what is on the handle is written back";
   ASSERT_EQ(0, post_receive(qp.get(), 2));
   ASSERT_EQ(0, post_send(qp.get(), ah.get(), qp->qp_num, 64));
   for (const ibv_wc& completion : take_completions(cq_.get(), 2)) {

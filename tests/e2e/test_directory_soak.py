@@ -69,6 +69,11 @@ def soak(host, user, own, away, max_ah):
         env["VERBENA_DEVICES"] = "lo"
     words = ["--sends", SENDS, "--peers", PEERS, "--seed", SEED, "--own", own, "--away", away, "--wait"]
     program = host.start([*host.build.program("directory_soak"), *words], user=user, env=env)
+    program.wait_line("at ", 60)
+    shown = json.loads(host.verbena("ah", "top", "--once", "--json", "--pid", str(program.pid), user=user))
+    tenants = [one for one in shown["processes"][0]["tenants"] if not one["ended"]]
+    assert tenants and all(one["tenant"].startswith("generation ") for one in tenants), shown
+    assert sum(one["counts"]["created"] for one in tenants) > 0 and tenants[0]["counts"]["tenant_share"] > 0, tenants
     final = json.loads(program.wait_line("final", 60 + SENDS / 3000).split(" ", 1)[1])
     report = json.loads(host.verbena("drops", "--all", "--json", user=user))
     counters = {}

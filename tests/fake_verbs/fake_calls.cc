@@ -266,10 +266,12 @@ int ibv_dealloc_pd(ibv_pd* raw) {
 
 ibv_ah* ibv_create_ah(ibv_pd* raw, ibv_ah_attr* attributes) {
   CreateHook hook;
+  std::function<void(ibv_ah_attr&)> change;
   {
     const std::lock_guard lock(state().mutex);
     ++state().attempts;
     hook = state().create_hook;
+    change = state().change_hook;
   }
   int error = hook ? hook(*attributes) : 0;
   const std::lock_guard lock(state().mutex);
@@ -278,6 +280,7 @@ ibv_ah* ibv_create_ah(ibv_pd* raw, ibv_ah_attr* attributes) {
     errno = error;
     return nullptr;
   }
+  if (change) change(*attributes);
   state().addresses.push_back(std::make_unique<Address>());
   Address* address = state().addresses.back().get();
   address->raw.context = raw->context;

@@ -79,6 +79,7 @@ struct State {
   std::vector<std::unique_ptr<Domain>> domains;     // as well: a test may leave one behind on purpose
   std::set<Context*> contexts;
   CreateHook create_hook;
+  std::function<void(ibv_ah_attr&)> change_hook;
   std::function<void(ibv_cq*)> arm_hook;
   std::function<void()> table_hook;
   std::map<std::string, int> failing;

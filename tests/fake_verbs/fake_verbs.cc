@@ -47,6 +47,7 @@ void reset() {
   s.domains.clear();
   s.contexts.clear();
   s.create_hook = {};
+  s.change_hook = {};
   s.arm_hook = {};
   s.table_hook = {};
   s.failing.clear();
@@ -83,6 +84,11 @@ void set_max_ah(const std::string& device, int max_ah) {
 void set_advertised_max_ah(const std::string& device, int max_ah) {
   const std::lock_guard lock(state().mutex);
   device_named(device).advertised_max_ah = max_ah;
+}
+
+void set_change_hook(std::function<void(ibv_ah_attr&)> hook) {
+  const std::lock_guard lock(state().mutex);
+  state().change_hook = std::move(hook);
 }
 
 void set_create_hook(CreateHook hook) {

@@ -70,6 +70,8 @@ void set_gids(const std::string& device, std::uint8_t port, std::vector<GidPlace
 void set_max_ah(const std::string& device, int max_ah);  // advertised, and ENOMEM above it
 void set_advertised_max_ah(const std::string& device, int max_ah);
 void set_create_hook(CreateHook hook);
+// What the device makes of the attributes that it accepts: it writes to the caller's.
+void set_change_hook(std::function<void(ibv_ah_attr&)> hook);
 // errno of the named call ("ibv_alloc_pd"); 0 makes it work again.
 void fail_call(const std::string& call, int error);
 // Into the event stream of every open context of the device.
