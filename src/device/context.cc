@@ -240,9 +240,9 @@ void Context::check_unused(const engine::AddressHandle& handle) noexcept {
   }
   if (named_by.empty()) return;
   port_.counters().add(Traffic::kAhInUse, 1);
-  log(Severity::kError,
-      fmt::format("{}: an address handle to {} was destroyed while {} named it: poll their completion first",
-                  port_.device().name(), to_string(handle.vector.destination), named_by));
+  log_once(Severity::kError,
+           fmt::format("{}: an address handle to {} was destroyed while {} named it: poll their completion first",
+                       port_.device().name(), to_string(handle.vector.destination), named_by));
 }
 
 void Context::enlist(QueuePair& queue_pair) {

@@ -2,8 +2,11 @@
 #include "device/log.h"
 
 #include <cerrno>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <unordered_set>
 
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
@@ -43,6 +46,23 @@ void log(Severity severity, std::string_view sentence) noexcept {
   logger().log(level_of(severity), spdlog::string_view_t(sentence.data(), sentence.size()));
 }
 
+void log_once(Severity severity, std::string_view sentence) noexcept {
+  constexpr std::size_t kMost = 20;
+  static std::mutex mutex;
+  static auto& told = *new std::unordered_set<std::size_t>;  // outlives exit()
+  bool first = false;
+  bool last = false;
+  {
+    const std::lock_guard lock(mutex);
+    if (told.size() < kMost) {
+      first = told.insert(std::hash<std::string_view>{}(sentence)).second;
+      last = first && told.size() == kMost;
+    }
+  }
+  log(first ? severity : Severity::kInfo, sentence);
+  if (last) log(severity, "More of this kind is written with VERBENA_LOG=info");
+}
+
 void set_log_level(std::string_view level) noexcept {
   const std::string name(level == "error" ? "err" : level == "warn" ? "warning" : level);
   logger().set_level(spdlog::level::from_str(name));
@@ -56,6 +76,12 @@ int report(const Error& error) noexcept {
   // What stands in the way of everything else is told unasked.
   const bool no_descriptors = error.system_errno == EMFILE || error.system_errno == ENFILE;
   log(no_descriptors ? Severity::kError : Severity::kInfo, error.message);
+  return error.system_errno != 0 ? error.system_errno : EINVAL;
+}
+
+int report_once(const Error& error) noexcept {
+  if (error.code == ErrorCode::kExhausted || error.system_errno == ENOMEM) return report(error);
+  log_once(Severity::kWarning, error.message);
   return error.system_errno != 0 ? error.system_errno : EINVAL;
 }
 

@@ -71,7 +71,9 @@ inline constexpr std::array kSettingRows{
                "posted send names it is counted and named in the log."},
     SettingRow{"VERBENA_PCAP", "FILE", "none",
                "Packets sent and received are appended to this pcapng file; several processes may share it."},
-    SettingRow{"VERBENA_LOG", "off|error|warn|info|debug", "warn", "How much is written to standard error."},
+    SettingRow{"VERBENA_LOG", "off|error|warn|info|debug", "warn",
+               "How much is written to standard error. warn: also why an address is refused, each reason once; info: why any "
+               "call is."},
 };
 
 struct Settings {

@@ -53,6 +53,9 @@ std::string system_words(int number) {
              (limit.rlim_cur >= limit.rlim_max ? ", its hard limit: an administrator must raise that"
                                                : "; raise that, up to " + std::to_string(limit.rlim_max)) +
              ", or close what is not needed";
+  } else if (number == EFBIG && ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    words += ", since this process may write files of " + std::to_string(limit.rlim_cur) +
+             " bytes and no more (ulimit -f); raise that";
   } else if (number == ENFILE) {
     words += ", which is the limit of the whole host (sysctl fs.file-max)";
   }

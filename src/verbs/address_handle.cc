@@ -28,7 +28,7 @@ ibv_ah* create_ah(ibv_pd* pd, ibv_ah_attr& attributes) {
   if (!alive(pd->context)) return null_with(device::Context::refuse_child());
   if (!names_itself(pd)) return null_with(EINVAL);
   auto machine = device::AddressHandle::create(*ours(pd).machine, to_engine(attributes));
-  if (!machine) return null_with(machine.error());
+  if (!machine) return null_with(device::report_once(machine.error()));
   auto* const ah = new VerbsAh;
   ah->machine = std::move(*machine);
   ah->domain = Hold(ours(pd).holders);

@@ -175,7 +175,10 @@ int modify_qp(ibv_qp* qp, const ibv_qp_attr& attributes, unsigned given) {
   if (!names_itself(qp)) return EINVAL;
   engine::QpAttributes converted;
   if (!to_engine(attributes, mask, converted)) return EINVAL;
-  if (const int error = errno_of(ours(qp).machine->modify(converted, mask))) return error;
+  if (const Status status = ours(qp).machine->modify(converted, mask); !status) {
+    // A wrong address is what people look for longest.
+    return (mask & IBV_QP_AV) != 0 ? device::report_once(status.error()) : device::report(status.error());
+  }
   if ((mask & IBV_QP_STATE) != 0) qp->state = attributes.qp_state;
   return 0;
 }

@@ -47,3 +47,27 @@ def test_of_two_devices_that_which_the_route_leaves_by_is_taken(two_wires, user)
     assert probes and all(finding["result"] == "good" for finding in probes), report
     sources = [finding for finding in report["findings"] if finding["check"] == "source_for_peer"]
     assert "verbena1" in json.dumps(sources), report
+
+
+REFUSED = """
+from pyverbs.addr import AH, AHAttr, GlobalRoute
+from pyverbs.device import Context
+from pyverbs.pd import PD
+from pyverbs.pyverbs_error import PyverbsRDMAError
+
+context = Context(name="verbena0")
+domain = PD(context)
+for index in [200] * 3 + list(range(150, 190)):
+    try:
+        AH(domain, attr=AHAttr(port_num=1, is_global=1, gr=GlobalRoute(dgid=context.query_gid(1, 0), sgid_index=index)))
+        raise SystemExit(f"made with the index {index}")
+    except PyverbsRDMAError as error:
+        assert "Invalid argument" in str(error), error
+"""
+
+
+def test_why_an_address_handle_is_refused_is_told_unasked_each_reason_once(host, user):
+    said = host.run(["/usr/bin/python3", "-c", REFUSED], user=user)
+    assert said.count("source GID index 200 is empty") == 1, said
+    assert said.count("is empty") == 20 and said.count("VERBENA_LOG=info") == 1, said
+    assert host.run(["/usr/bin/python3", "-c", REFUSED], user=user, env={"VERBENA_LOG": "info"}).count("is empty") == 43

@@ -153,6 +153,15 @@ def test_a_small_limit_on_file_sizes_is_an_error_in_words(host, user):
     assert "File too large" in output, output
 
 
+def test_processes_of_one_address_exchange_with_small_files_too(host, user):
+    limited = ["bash", "-c", 'ulimit -f 100; exec "$@"', "limited"]
+    words = ["ibv_ud_pingpong", "-g", str(host.gid_index(host.v4)), "-n", "200", "-p", "18520"]
+    server = host.start([*limited, *words], user=user)
+    host.wait_listening(18520, server)
+    assert "iters in" in host.start([*limited, *words, host.v4], user=user).finish(30)
+    server.finish(20)
+
+
 def test_a_variable_that_is_no_setting_is_named_with_the_nearest(host):
     said = host.run(["ibv_devices"], env={"VERBENA_IMPAR": "loss=5%"})
     assert said.count("VERBENA_IMPAR is no setting") == 1 and "VERBENA_IMPAIR?" in said, said

@@ -1,7 +1,9 @@
 #include "transport/shm/outbound.h"
 
+#include <cerrno>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -22,6 +24,15 @@ bool is_worth_words(const Error& error) noexcept {
   return error.code != ErrorCode::kNotFound && error.code != ErrorCode::kPermission;
 }
 
+// Where this process may not write files of that size (ulimit -f), a smaller one.
+Result<SharedMemory> make_ring_memory(std::size_t capacity) {
+  constexpr std::size_t kSmallest = std::size_t{1} << 15;  // some datagrams of the largest size
+  for (;; capacity /= 2) {
+    auto memory = create_shared_memory("verbena-ring", host::ring_memory_bytes(capacity), OthersMay::kWrite);
+    if (memory || memory.error().system_errno != EFBIG || capacity / 2 < kSmallest) return memory;
+  }
+}
+
 }  // namespace
 
 // The ring is complete before the hello leaves; it may be written as soon as this returns.
@@ -31,16 +42,20 @@ Result<std::unique_ptr<Outbound::Link>> Outbound::make_link(const OutboundContex
   if (peer_user(socket->get()) != ::geteuid()) {
     return failure(ErrorCode::kPermission, "Slot " + std::to_string(slot.value()) + " belongs to another user.");
   }
-  const std::size_t bytes = host::ring_memory_bytes(context.options.ring_capacity);
-  auto memory = create_shared_memory("verbena-ring", bytes, OthersMay::kWrite);
-  if (!memory) return tl::make_unexpected(memory.error());
+  auto memory = make_ring_memory(context.options.ring_capacity);
+  if (!memory) {
+    Error error = memory.error();
+    error.message +=
+        " Nothing can be handed to the other processes of this address: what lands in the wrong one is lost.";
+    return tl::make_unexpected(std::move(error));
+  }
   host::format_ring(memory->mapping.bytes());
   Fd doorbell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), context.forks);
   if (!doorbell) return system_failure("Cannot make a doorbell");
   const host::Hello hello{.kind = host::HelloKind::kOpenRing,
                           .slot = context.own_slot,
                           .pid = static_cast<std::uint32_t>(::getpid()),
-                          .memory_bytes = bytes};
+                          .memory_bytes = memory->mapping.bytes().size()};
   const int descriptors[] = {memory->fd.get(), doorbell.get()};
   if (!send_hello(socket->get(), hello, descriptors)) return system_failure("Cannot greet another process");
   const WatchTag tag{WatchKind::kPeer, (generation_ + 1) << 8 | slot.value()};
