@@ -2,10 +2,11 @@
 //
 // A directory of ours is an object of this file under the name DIR. How many are open is counted, and while that is
 // none, as nearly always, the calls that are handed a DIR go on to libc after one load.
-// Not served: directories opened by open(O_DIRECTORY), fdopendir(), scandir() and telldir(), which stay libc's.
+// Not served: directories opened by open(O_DIRECTORY), fdopendir(), scandirat() and telldir(), which stay libc's.
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -28,9 +29,12 @@ constinit LibcNext<struct dirent*(DIR*)> next_readdir{"readdir"};
 constinit LibcNext<int(DIR*)> next_closedir{"closedir"};
 constinit LibcNext<void(DIR*)> next_rewinddir{"rewinddir"};
 constinit LibcNext<int(DIR*)> next_dirfd{"dirfd"};
+using Filter = int (*)(const struct dirent*);
+using Order = int (*)(const struct dirent**, const struct dirent**);
+constinit LibcNext<int(const char*, struct dirent***, Filter, Order)> next_scandir{"scandir"};
 
 [[gnu::constructor]] void find_calls() noexcept {
-  find_all(next_opendir, next_readdir, next_closedir, next_rewinddir, next_dirfd);
+  find_all(next_opendir, next_readdir, next_closedir, next_rewinddir, next_dirfd, next_scandir);
 }
 
 struct OwnDirectory {
@@ -105,6 +109,40 @@ struct dirent* read_own(OwnDirectory& directory) noexcept {
   return &entry;
 }
 
+struct Freed {
+  void operator()(void* memory) const noexcept { std::free(memory); }
+};
+using OwnedEntry = std::unique_ptr<struct dirent, Freed>;
+
+// As scandir(): the caller frees the list and each entry.
+int scan_own(const SysfsEntry& opened, struct dirent*** list, Filter filter, Order order) {
+  std::vector<OwnedEntry> chosen;
+  auto* const directory = open_own(opened);
+  while (const struct dirent* const entry = read_own(*reinterpret_cast<OwnDirectory*>(directory))) {
+    if (filter != nullptr && filter(entry) == 0) continue;
+    chosen.emplace_back(static_cast<struct dirent*>(std::malloc(sizeof *entry)));
+    if (chosen.back() == nullptr) break;
+    *chosen.back() = *entry;
+  }
+  close_own(reinterpret_cast<OwnDirectory*>(directory));
+  auto** const raw = static_cast<struct dirent**>(std::malloc(std::max<std::size_t>(1, chosen.size()) * sizeof(void*)));
+  if (raw == nullptr || (!chosen.empty() && chosen.back() == nullptr)) {
+    std::free(raw);
+    errno = ENOMEM;
+    return -1;
+  }
+  if (order != nullptr) {
+    std::sort(chosen.begin(), chosen.end(), [order](const OwnedEntry& a, const OwnedEntry& b) {
+      const struct dirent* first = a.get();
+      const struct dirent* second = b.get();
+      return order(&first, &second) < 0;
+    });
+  }
+  std::transform(chosen.begin(), chosen.end(), raw, [](OwnedEntry& entry) { return entry.release(); });
+  *list = raw;
+  return static_cast<int>(chosen.size());
+}
+
 }  // namespace
 
 VERBENA_EXPORT DIR* opendir(const char* path) {
@@ -122,6 +160,30 @@ VERBENA_EXPORT DIR* opendir(const char* path) {
     errno = ENOMEM;
     return nullptr;
   }
+}
+
+VERBENA_EXPORT int scandir(const char* path, struct dirent*** list, Filter filter, Order order) {
+  if (!may_be_our_path(path)) return next_scandir.get()(path, list, filter, order);
+  const auto entry = look_up_sysfs(path);
+  if (!entry || entry->node.kind == SysfsNode::Kind::kElsewhere) {
+    return next_scandir.get()(entry ? entry->node.text.c_str() : path, list, filter, order);
+  }
+  if (entry->node.kind != SysfsNode::Kind::kDirectory) {
+    errno = ENOTDIR;
+    return -1;
+  }
+  try {
+    return scan_own(*entry, list, filter, order);
+  } catch (...) {
+    errno = ENOMEM;
+    return -1;
+  }
+}
+
+VERBENA_EXPORT int scandir64(const char* path, struct dirent64*** list, int (*filter)(const struct dirent64*),
+                             int (*order)(const struct dirent64**, const struct dirent64**)) {
+  return scandir(path, reinterpret_cast<struct dirent***>(list), reinterpret_cast<Filter>(filter),
+                 reinterpret_cast<Order>(order));
 }
 
 VERBENA_EXPORT struct dirent* readdir(DIR* directory) {

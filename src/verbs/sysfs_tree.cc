@@ -159,6 +159,7 @@ std::optional<SysfsNode> find_device_file(const SysfsDevice& device, std::string
   if (name == "node_guid" || name == "sys_image_guid") return file(guid_text(device.node_guid));
   if (name == "node_desc") return file(device.name);
   if (name == "fw_ver") return file(device.firmware);
+  if (name == "hw_rev") return file("0");
   if (name == "hca_type" || name == "board_id") return file("verbena");
   if (name == "ibdev") return file(device.name);  // of the infiniband_verbs class
   if (name == "abi_version") return file("1");
@@ -170,8 +171,8 @@ std::optional<SysfsNode> find_device_file(const SysfsDevice& device, std::string
 std::optional<SysfsNode> find_node(const SysfsDevice& device, std::string_view path) {
   while (path.ends_with('/')) path.remove_suffix(1);
   if (path.empty()) {
-    return directory(
-        {"board_id", "device", "fw_ver", "hca_type", "node_desc", "node_guid", "node_type", "ports", "sys_image_guid"});
+    return directory({"board_id", "device", "fw_ver", "hca_type", "hw_rev", "node_desc", "node_guid", "node_type",
+                      "ports", "sys_image_guid"});
   }
   const std::string_view first = take_component(path);
   if (first == "device") return find_in_parent(device, path);

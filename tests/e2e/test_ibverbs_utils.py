@@ -35,6 +35,16 @@ def test_ibv_devinfo_describes_device_and_port(host, user):
     assert re.search(r"GID\[\s*\d+\]:.*RoCE v2", output), output
 
 
+@pytest.mark.parametrize("link_layer, wanted", [("Ethernet", "Base lid: 0"), ("InfiniBand", "Base lid: 4")])
+def test_ibstat_describes_device_and_port(host, user, link_layer, wanted):
+    words = "veth0" if link_layer == "Ethernet" else "veth0/link_layer=infiniband/lid=4"
+    output = host.run(["ibstat"], user=user, env={"VERBENA_DEVICES": words})
+    for line in ("CA 'verbena0'", "Number of ports: 1", "State: Active", "Physical state: LinkUp",
+                 f"Link layer: {link_layer}", wanted):
+        assert re.search(rf"^\s*{line}$", output, re.MULTILINE), f"{line} not in\n{output}"
+    assert host.run(["ibstat", "-l"], user=user).split() == ["verbena0"]
+
+
 def test_ibv_devinfo_lists_every_address_as_a_gid(host, user):
     gids = set(host.gids(user=user).values())
     assert {host.v4, str(ipaddress.ip_address(host.v6))} <= gids
