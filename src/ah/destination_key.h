@@ -1,9 +1,12 @@
-// A destination in canonical form: six words that are equal where the destinations are. No padding, no masked-off bits.
+// A destination in canonical form: six words that are equal where the destinations are. They are the bytes of the
+// Destination itself, which has no padding, with nothing in them that does not count.
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "verbena/destination.h"
 
@@ -11,44 +14,47 @@ namespace verbena::ah {
 
 inline constexpr std::uint32_t kFlowLabelMask = 0xfffff;
 
-// words: GID (2), source GID (2), what the network is to do, where it leaves.
-struct DestinationKey {
-  std::array<std::uint64_t, 6> words{};
+using DestinationWords = std::array<std::uint64_t, 6>;
+static_assert(sizeof(Destination) == sizeof(DestinationWords) && std::has_unique_object_representations_v<Destination>,
+              "no padding, so that equal destinations are equal words");
 
+struct DestinationKey {
+  DestinationWords words{};
+
+  // One branch for all six, and no vector register: the words were written one by one a moment ago.
   friend bool operator==(const DestinationKey& a, const DestinationKey& b) noexcept {
-    std::uint64_t difference = 0;  // one branch for all six
-    for (std::size_t i = 0; i < a.words.size(); ++i) difference |= a.words[i] ^ b.words[i];
-    return difference == 0;
+    const auto differs = [&a, &b](std::size_t i) { return a.words[i] ^ b.words[i]; };
+    return (differs(0) | differs(1) | differs(2) | differs(3) | differs(4) | differs(5)) == 0;
   }
 };
+
+// Of the fifth word, what counts: not what is above the 20 bits of the flow label. The same on either byte order, as
+// the next.
+inline constexpr std::uint64_t kFifthWordMask = [] {
+  Destination beyond;
+  beyond.flow_label = ~kFlowLabelMask;
+  return ~std::bit_cast<DestinationWords>(beyond)[4];
+}();
+
+// Where the port stands in the last word.
+inline constexpr int kPortShift = [] {
+  Destination only;
+  only.hop_limit = 0;
+  only.port = 1;
+  return std::countr_zero(std::bit_cast<DestinationWords>(only)[5]);
+}();
 
 // `own_port` is the directory's: port 0 means it, and both are one key.
 inline DestinationKey key_of(const Destination& destination, std::uint8_t own_port) noexcept {
   DestinationKey key;
-  std::memcpy(key.words.data(), destination.gid.bytes.data(), 16);
-  std::memcpy(key.words.data() + 2, destination.source.bytes.data(), 16);
-  key.words[4] = (destination.flow_label & kFlowLabelMask) | (std::uint64_t{destination.traffic_class} << 20) |
-                 (std::uint64_t{destination.service_level} << 28) | (std::uint64_t{destination.hop_limit} << 36) |
-                 (std::uint64_t{destination.static_rate} << 44) | (std::uint64_t{destination.source_path_bits} << 52);
-  const std::uint8_t port = destination.port == 0 ? own_port : destination.port;
-  key.words[5] = destination.netdev | (std::uint64_t{destination.lid} << 32) | (std::uint64_t{port} << 48);
+  std::memcpy(key.words.data(), &destination, sizeof key.words);
+  key.words[4] &= kFifthWordMask;
+  if (destination.port == 0) key.words[5] |= std::uint64_t{own_port} << kPortShift;
   return key;
 }
 
 inline Destination destination_of(const DestinationKey& key) noexcept {
-  Destination destination;
-  std::memcpy(destination.gid.bytes.data(), key.words.data(), 16);
-  std::memcpy(destination.source.bytes.data(), key.words.data() + 2, 16);
-  destination.flow_label = static_cast<std::uint32_t>(key.words[4] & kFlowLabelMask);
-  destination.traffic_class = static_cast<std::uint8_t>(key.words[4] >> 20);
-  destination.service_level = static_cast<std::uint8_t>(key.words[4] >> 28);
-  destination.hop_limit = static_cast<std::uint8_t>(key.words[4] >> 36);
-  destination.static_rate = static_cast<std::uint8_t>(key.words[4] >> 44);
-  destination.source_path_bits = static_cast<std::uint8_t>(key.words[4] >> 52);
-  destination.netdev = static_cast<std::uint32_t>(key.words[5]);
-  destination.lid = static_cast<std::uint16_t>(key.words[5] >> 32);
-  destination.port = static_cast<std::uint8_t>(key.words[5] >> 48);
-  return destination;
+  return std::bit_cast<Destination>(key.words);
 }
 
 // The two halves of the 128-bit product, folded: each bit of the result depends on all bits of both.
@@ -64,11 +70,12 @@ inline std::uint64_t hash_of(const DestinationKey& key, std::uint64_t seed) noex
   constexpr std::uint64_t kB = 0xe7037ed1a0b428dbULL;
   constexpr std::uint64_t kC = 0x8ebc6af09c88c6e3ULL;
   constexpr std::uint64_t kD = 0x589965cc75374cc3ULL;
-  // Two factors a field: neither is zero but by accident, whatever the field is.
-  const std::uint64_t mixed = fold_multiply(key.words[0] ^ seed ^ kA, key.words[1] ^ kB) ^
-                              fold_multiply(key.words[2] ^ seed ^ kC, key.words[3] ^ kD) ^
-                              fold_multiply(key.words[4] ^ seed ^ kB, key.words[5] ^ kC);
-  return fold_multiply(mixed ^ kD, kA);  // neighbours differ in a few bits: spread those once more
+  const auto& [gid_low, gid_high, source_low, source_high, treatment, exit] = key.words;
+  // No factor is zero but by accident, whatever the fields are. The last product spreads once more what differs in a
+  // few bits between neighbours.
+  const std::uint64_t destination = fold_multiply(gid_low ^ seed ^ kB, gid_high ^ kA);
+  const std::uint64_t source = fold_multiply(source_low ^ kC, source_high ^ kD);
+  return fold_multiply(destination ^ source ^ treatment, exit ^ kB);
 }
 
 }  // namespace verbena::ah

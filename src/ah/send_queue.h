@@ -53,7 +53,7 @@ struct alignas(64) SendQueue {
   std::atomic<std::uint64_t> misused{0};
   const CallSite place;  // that made it
 
-  ibv_ah* next(const DestinationKey& key) noexcept {
+  [[gnu::always_inline]] ibv_ah* next(const DestinationKey& key) noexcept {
     enter();
     const Binding* binding = table.find(key);
     ibv_ah* address = binding != nullptr ? take(*binding) : nullptr;
