@@ -237,6 +237,15 @@ Result<AhSender> Core::make_sender(const CallSite& place) {
     if (closed_ || device_gone_) return tl::make_unexpected(unavailable());
   }
   const std::size_t bytes = max_entries_ * sizeof(std::uint64_t);
+  const std::size_t most = account_->limits().max_memory;
+  // What can never fit drives nobody out.
+  if (most != 0 && bytes > most) {
+    return failure(
+        ErrorCode::kInvalidArgument,
+        fmt::format("a sender of {} takes {} bytes (8 for each of max_entries {}), and the tenant may have {} "
+                    "in all; lower max_entries, or raise max_memory",
+                    name_, bytes, max_entries_, most));
+  }
   if (!charge_sender(bytes)) {
     return failure(
         ErrorCode::kExhausted,

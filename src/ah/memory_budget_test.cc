@@ -123,6 +123,19 @@ TEST_F(MemoryBudget, ASenderFindsItInTheOtherDirectoryOfTheTenantToo) {
   EXPECT_LE(tenant.usage().memory, kThin);
 }
 
+TEST_F(MemoryBudget, ASenderThatCanNeverFitDrivesNobodyOut) {
+  for (std::uint32_t peer = 2; peer < 2 + kMany; ++peer) ASSERT_TRUE(first.acquire(to(peer), soon()));
+  const std::uint64_t live = first.stats().live;
+  AhDirectoryOptions many = options();
+  many.max_entries = 1 + kThin / sizeof(std::uint64_t);
+  AhDirectory large = std::move(*tenant.directory(2, many));
+  const Result<AhSender> sender = large.make_sender();
+  ASSERT_FALSE(sender);
+  EXPECT_EQ(sender.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(sender.error().message, ::testing::HasSubstr("12000"));
+  EXPECT_EQ(first.stats().live, live);
+}
+
 TEST_F(MemoryBudget, WhatFailedAndNobodyAsksForAnyMoreGoes) {
   AhDirectoryOptions brief = options();
   brief.idle_age = std::chrono::milliseconds(1);

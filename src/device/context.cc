@@ -79,19 +79,22 @@ Context::Context(std::shared_ptr<Runtime> runtime, Port& port, std::unique_ptr<E
 
 Context::~Context() {
   close();
+  if (alive()) port_.detach(*this);
 }
 
 void Context::close() noexcept {
-  if (!alive()) return;
-  port_.detach(*this);
+  if (!alive() || closed_.exchange(true, std::memory_order_relaxed)) return;
   const std::lock_guard guard(mutex_);
-  if (std::exchange(closed_, true)) return;
-  for (auto* queue_pair : queue_pairs_) queue_pair->disconnect();
-  if (!queue_pairs_.empty()) wait_for_readers();
-  queue_pairs_.clear();
+  const auto kept = std::partition(queue_pairs_.begin(), queue_pairs_.end(),
+                                   [this](const QueuePair* queue_pair) { return queue_pair->serves_others(*this); });
+  if (kept == queue_pairs_.end()) return;
+  std::for_each(kept, queue_pairs_.end(), [](QueuePair* queue_pair) { queue_pair->disconnect(); });
+  wait_for_readers();
+  queue_pairs_.erase(kept, queue_pairs_.end());
 }
 
 void Context::on_port_event(PortEvent event) noexcept {
+  if (closed()) return;
   if (runtime_->injection().loses_event()) {
     port_.counters().add(Traffic::kEventsLost, 1);
     return;

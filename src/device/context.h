@@ -38,8 +38,10 @@ class Context final : public std::enable_shared_from_this<Context>, public engin
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  // From here on nothing arrives for what was made in it.
+  // From here on nothing arrives for what was made in it, but for an XRC receive queue pair that another context has,
+  // too.
   void close() noexcept;
+  bool closed() const noexcept { return closed_.load(std::memory_order_relaxed); }
 
   // False in a child of the process that opened it; every call that acts then fails with refuse_child().
   bool alive() const noexcept { return runtime_->alive(); }
@@ -104,7 +106,7 @@ class Context final : public std::enable_shared_from_this<Context>, public engin
   std::atomic<std::uint64_t> device_memory_{0};                     // bytes in use; relaxed: it only counts
   std::atomic<std::uint32_t> handles_{1};
   std::mutex mutex_;
-  bool closed_ = false;                  // guarded by mutex_
+  std::atomic<bool> closed_{false};      // relaxed: what must not be seen afterwards is taken out under mutex_
   std::vector<QueuePair*> queue_pairs_;  // guarded by mutex_
 };
 

@@ -23,11 +23,13 @@ class EventListeners {
   void remove(std::uint64_t element) noexcept;
   void remove_all() noexcept;
   void tell(std::uint32_t type) noexcept;
+  // Whether an open context other than that one hears of it.
+  bool has_other(const Context& context) const noexcept;
 
  private:
   using Listener = std::pair<std::shared_ptr<Context>, std::uint64_t>;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<Listener> all_;  // guarded by mutex_
 };
 

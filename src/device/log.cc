@@ -1,12 +1,13 @@
 // The one file that includes the logging library: its headers cost seconds of every build.
 #include "device/log.h"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <unordered_set>
 
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
@@ -48,16 +49,23 @@ void log(Severity severity, std::string_view sentence) noexcept {
 
 void log_once(Severity severity, std::string_view sentence) noexcept {
   constexpr std::size_t kMost = 20;
+  struct Told {
+    std::array<std::size_t, kMost> hashes{};
+    std::size_t count = 0;
+  };
   static std::mutex mutex;
-  static auto& told = *new std::unordered_set<std::size_t>;  // outlives exit()
+  static std::array<Told, kSeverities> told_at{};  // guarded by mutex
+  if (!logger().should_log(level_of(severity))) return;
+  const std::size_t hash = std::hash<std::string_view>{}(sentence);
   bool first = false;
   bool last = false;
   {
     const std::lock_guard lock(mutex);
-    if (told.size() < kMost) {
-      first = told.insert(std::hash<std::string_view>{}(sentence)).second;
-      last = first && told.size() == kMost;
-    }
+    auto& [hashes, count] = told_at[static_cast<std::size_t>(severity)];
+    const auto end = hashes.begin() + static_cast<std::ptrdiff_t>(count);
+    first = count < kMost && std::find(hashes.begin(), end, hash) == end;
+    if (first) hashes[count++] = hash;
+    last = first && count == kMost;
   }
   log(first ? severity : Severity::kInfo, sentence);
   if (last) log(severity, "More of this kind is written with VERBENA_LOG=info");

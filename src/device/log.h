@@ -4,6 +4,7 @@
 // Thread-safety: all calls from any thread.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -12,12 +13,13 @@
 namespace verbena::device {
 
 enum class Severity { kDebug, kInfo, kWarning, kError };
+inline constexpr std::size_t kSeverities = 4;
 
 // One sentence, on a line of its own.
 void log(Severity severity, std::string_view sentence) noexcept;
 
-// The same sentence once, and so many different ones in all that a program which is refused in a loop does not bury its
-// own output; what is left out is written at level info.
+// The same sentence once, and so many different ones of a severity that a program which is refused in a loop does not
+// bury its own output; what is left out is written at level info.
 void log_once(Severity severity, std::string_view sentence) noexcept;
 
 // `level`: one of those of VERBENA_LOG.

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "device/interface_speed.h"
 #include "device/log.h"
 #include "device/rcu.h"
 #include "wire/infiniband_header.h"
@@ -95,6 +96,7 @@ Port::Change Port::follow(const Interface* interface, Status& refusal) {
   after->present = interface != nullptr;
   after->up = now.up;
   after->interface_mtu = now.mtu;
+  if (interface != nullptr) after->line_rate = interface_bits_per_second(now.name);
   const std::uint32_t headers = configuration_ ? kInfinibandHeaders : 0;
   after->mtu = wire::byte_count(wire::mtu_of_interface(now.mtu - std::min(now.mtu, headers)));
   if (interface != nullptr) {

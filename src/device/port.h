@@ -57,6 +57,7 @@ struct PortSnapshot {
   bool present = true;              // the interface exists
   std::uint32_t interface_mtu = 0;  // bytes
   std::uint32_t mtu = 256;          // bytes of payload a packet
+  std::uint64_t line_rate = 0;      // bits a second
   GidTable gids;
   std::optional<InfinibandPort> infiniband;  // nothing for Ethernet
 

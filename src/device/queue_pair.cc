@@ -10,7 +10,6 @@
 
 #include "device/async_event.h"
 #include "device/clock.h"
-#include "device/interface_speed.h"
 #include "device/log.h"
 #include "device/privilege.h"
 #include "device/rcu.h"
@@ -96,15 +95,15 @@ Result<std::unique_ptr<QueuePair>> QueuePair::create(ProtectionDomain& domain, c
     used.shared_receives = nullptr;
     used.capabilities.max_recv_wr = used.capabilities.max_recv_sge = 0;
   }
-  return make({domain.context(), &domain, nullptr}, used);
+  return make({domain.context(), domain.context(), &domain, nullptr}, used);
 }
 
 Result<std::shared_ptr<QueuePair>> QueuePair::create_xrc_receive(const std::shared_ptr<XrcDomain>& domain,
-                                                                 std::uint64_t element) {
+                                                                 Context& maker, std::uint64_t element) {
   QpInit init;
   init.type = QpType::kXrcReceive;
   init.element = element;
-  auto made = make({domain->context(), nullptr, domain}, init);
+  auto made = make({domain->context(), maker, nullptr, domain}, init);
   if (!made) return tl::make_unexpected(made.error());
   std::shared_ptr<QueuePair> shared(std::move(*made));
   domain->enlist(shared);
@@ -160,7 +159,7 @@ QueuePair::QueuePair(const Place& place, const QpInit& init, Qpn qpn)
       handle_(context_->next_handle()),
       signal_all_(init.signal_all),
       engine_(config_of(init, qpn)) {
-  listeners_.add(*context_, init.element);
+  listeners_.add(place.maker, init.element);
   engine_.set_source_port(wire::source_port_of_qpn(qpn));
   context_->enlist(*this);
   for_each_side(send_queue_, receive_queue_, [this](CompletionQueue& queue) { queue.attach(*this); });
@@ -235,7 +234,7 @@ Status QueuePair::modify(const QpAttributes& attributes, engine::AttrMask mask) 
 void QueuePair::meet_peer(const QpAttributes& attributes) noexcept {
   const bool near = context_->runtime().is_on_this_host(port(), attributes.address);
   engine_.set_window(near ? kSharedWindow : kWireWindow);
-  engine_.set_line_rate(near ? kSharedLineRate : interface_bits_per_second(port().interface_name()));
+  engine_.set_line_rate(near ? kSharedLineRate : port().snapshot().line_rate);
   peer_slot_.store(near ? Qpn(attributes.destination_qpn).slot() : Slot{}, std::memory_order_relaxed);
 }
 

@@ -48,7 +48,7 @@ class QueuePair final : private engine::TransportObserver {
   // domain; EOPNOTSUPP for one that is not there; ENOMEM at a limit.
   static Result<std::unique_ptr<QueuePair>> create(ProtectionDomain& domain, const QpInit& init);
   // An XRC receive queue pair, of which the domain knows as long as somebody has it.
-  static Result<std::shared_ptr<QueuePair>> create_xrc_receive(const std::shared_ptr<XrcDomain>& domain,
+  static Result<std::shared_ptr<QueuePair>> create_xrc_receive(const std::shared_ptr<XrcDomain>& domain, Context& maker,
                                                                std::uint64_t element);
   ~QueuePair();
   QueuePair(const QueuePair&) = delete;
@@ -111,6 +111,8 @@ class QueuePair final : private engine::TransportObserver {
 
   // Whoever opens an XRC receive queue pair hears of its events too, by a name of its own. Throws std::bad_alloc.
   void add_listener(Context& context, std::uint64_t element) { listeners_.add(context, element); }
+  // Whether somebody has it by another context, which is open.
+  bool serves_others(const Context& context) const noexcept { return listeners_.has_other(context); }
   // For each name, before it means something else.
   void remove_listener(std::uint64_t element) noexcept { listeners_.remove(element); }
 
@@ -153,6 +155,7 @@ class QueuePair final : private engine::TransportObserver {
   // What it belongs to: a protection domain, or an XRC domain and nothing else.
   struct Place {
     Context& context;
+    Context& maker;  // who hears of its events first
     ProtectionDomain* domain = nullptr;
     std::shared_ptr<XrcDomain> xrc_domain;
   };

@@ -67,6 +67,7 @@ bool XrcDomain::find(std::uint32_t number, engine::XrcTarget& target) const noex
   SharedReceiveQueue* const queue = context_->runtime().shared_receive_queues().find(Qpn(number));
   if (queue == nullptr || queue->xrc_domain() != this) return false;
   Context& owner = queue->context();
+  if (owner.closed()) return false;
   target = {.reach = {.domain = &queue->domain(), .memory = &owner.memory(), .windows = &owner},
             .receives = queue,
             .completions = queue->xrc_completions(),

@@ -140,7 +140,8 @@ ibv_qp* hand_out(std::unique_ptr<VerbsQp> qp, ibv_xrcd* xrcd, void* qp_context) 
 ibv_qp* create_xrc_receive(ibv_xrcd* xrcd, ibv_qp_init_attr_ex& attributes) {
   if (!alive(xrcd->context)) return null_with(device::Context::refuse_child());
   auto qp = std::make_unique<VerbsQp>();
-  auto machine = device::QueuePair::create_xrc_receive(ours(xrcd).machine, element_of(*qp));
+  auto machine =
+      device::QueuePair::create_xrc_receive(ours(xrcd).machine, *ours(xrcd->context).machine, element_of(*qp));
   if (!machine) return null_with(machine.error());
   qp->machine = std::move(*machine);
   attributes.cap = to_verbs(qp->machine->capabilities());

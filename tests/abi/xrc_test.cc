@@ -1,8 +1,10 @@
 // XRC queue pairs through the C ABI: one that sends, one that receives for all of its domain, and shared receive
 // queues.
 #include <map>
+#include <string>
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include "rig.h"
 
@@ -283,6 +285,43 @@ TEST_F(Xrc, LivesUntilTheLastOfItsHandlesIsDestroyed) {
   opened.reset();
   EXPECT_EQ(nullptr, open(domain_.get(), number));
   EXPECT_EQ(EINVAL, errno);
+}
+
+// Two contexts open the domain of one file; who opened it first goes first.
+TEST_F(Xrc, ADomainOfTwoContextsOutlivesTheFirst) {
+  const std::string path = ::testing::TempDir() + "xrc_domain_" + std::to_string(::getpid());
+  const int file = ::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+  ASSERT_LE(0, file);
+  ibv_xrcd_init_attr attributes{
+      .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = file, .oflags = O_CREAT};
+  Owned<ibv_context> first(open_first_device());
+  Owned<ibv_xrcd> opened_first(ibv_open_xrcd(first.get(), &attributes));
+  receiver_.reset();
+  srq_.reset();
+  domain_.reset(ibv_open_xrcd(context_.get(), &attributes));
+  ASSERT_TRUE(opened_first && domain_);
+  srq_ = make_queue(domain_.get(), pd_.get(), receive_cq_.get());
+  receiver_ = make_receiver(domain_.get());
+  ASSERT_TRUE(srq_ && receiver_);
+  opened_first.reset();
+  first.reset();
+
+  const auto exchange = [this] {
+    connect_both();
+    ASSERT_EQ(0, post_shared(srq_.get(), 7));
+    ASSERT_EQ(0, post(IBV_WR_SEND, number_of(srq_.get()), 64));
+    expect_sent(IBV_WC_SUCCESS);
+    EXPECT_EQ(7u, take_completions(receive_cq_.get(), 1).at(0).wr_id);
+  };
+  exchange();
+  ASSERT_EQ(0, to_state(receiver_.get(), IBV_QPS_ERR));
+  EXPECT_EQ(IBV_EVENT_QP_LAST_WQE_REACHED, next_event(receiver_.get()));
+
+  receiver_ = make_receiver(domain_.get());  // after it went
+  sender_ = make_sender();
+  exchange();
+  ::close(file);
+  ::unlink(path.c_str());
 }
 
 TEST_F(Xrc, EveryHandleHearsOfEvents) {

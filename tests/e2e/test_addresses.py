@@ -106,3 +106,16 @@ def test_traffic_survives_addresses_that_churn(hosts, user):
             host.ip("address", "delete", f"10.77.0.{number}/24", "dev", "veth0")
     still_flows(members)
     finish(members)
+
+
+def test_the_mtu_changes_while_connections_are_made(hosts, user):
+    near, far = hosts
+    program = near.start([*near.build.program("reconnect"), str(near.gid_index(near.v4)), f"::ffff:{far.v4}", "3"],
+                         user=user)
+    program.wait_line("running")
+    changes = 0
+    while program.returncode() is None and changes < 2000:
+        near.ip("link", "set", "veth0", "mtu", "9000" if changes % 2 else "1500")
+        changes += 1
+    program.finish(20)
+    assert int(program.last_line("rounds").split()[1]) > 0 and changes > 10, program.describe()
