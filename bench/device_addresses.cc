@@ -143,6 +143,8 @@ std::vector<DeviceAddresses::RateWay> DeviceAddresses::rate_ways() {
   return {
       {"fixed_handle", [this](std::uint64_t) { return post(leases_.front().get()); }},
       {"directory_one_handle", [this, &sender](std::uint64_t) { return post(sender.next(handles_.front())); }},
+      {"directory_one_destination",
+       [this, &sender](std::uint64_t) { return post(sender.next(destinations_.front())); }},
       {"array_of_handles", [=, this](std::uint64_t i) { return post(leases_[i % places].get()); }},
       {"directory", [=, this, &sender](std::uint64_t i) { return post(sender.next(destinations_[i % places])); }},
       {"directory_by_handle", [=, this, &sender](std::uint64_t i) { return post(sender.next(handles_[i % places])); }},
