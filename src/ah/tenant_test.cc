@@ -157,7 +157,7 @@ TEST_F(Tenants, NobodyStarvesBehindOneWhoHoldsOnToAll) {
 
 TEST_F(Tenants, TwoInRotationOverOneSmallDeviceBothSendAlways) {
   set_max_ah("fake0", 64);
-  const auto rotate = [this](AhDirectory& directory, QueuePair& pair, AhSender& sender, std::uint32_t peer) {
+  const auto rotate = [](AhDirectory& directory, QueuePair& pair, AhSender& sender, std::uint32_t peer) {
     const Result<AhHandle> handle = directory.acquire(to(peer), soon());
     ASSERT_TRUE(handle) << handle.error().message;
     ibv_ah* address = sender.next(*handle);
