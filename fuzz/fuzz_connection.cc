@@ -3,10 +3,10 @@
 //
 // Input: one byte that chooses the type, one the state that the queue pair is brought to first, one of choices (bit 0:
 // a shared receive queue, bits 1-2: receives posted at first, bits 3-5: reads that the other end may have open, bit 6:
-// the other end has said that it repeats selectively), and then steps. A step is one byte that chooses it and its arguments: packets are built as the other end would and then
-// changed, so that most of them get past the first checks. Holds: only memory that was named is written; each request
-// and each receive completes at most once and in order; in the error state none is left; what leaves is a packet; and
-// nothing goes on for ever.
+// the other end has said that it repeats selectively), and then steps. A step is one byte that chooses it and its
+// arguments: packets are built as the other end would and then changed, so that most of them get past the first checks.
+// Holds: only memory that was named is written; each request and each receive completes at most once and in order; in
+// the error state none is left; what leaves is a packet; and nothing goes on for ever.
 #include <algorithm>
 #include <array>
 #include <cstddef>

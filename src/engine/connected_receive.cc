@@ -56,12 +56,13 @@ CompletionSink& QueuePair::receive_sink() const noexcept {
 
 // A packet whose turn it was, and those that had come before it and waited for it.
 Drop QueuePair::receive_request(const wire::Packet& packet) noexcept {
-  const Drop drop = carry_out(packet);
+  Drop drop = carry_out(packet);
   while (responder_->has_early() && state() != QpState::kError) [[unlikely]] {
-    const auto early = responder_->take_early();
-    if (early == nullptr) break;
-    static_cast<void>(carry_out(early->packet));  // it was counted when it came
-  }
+      const auto early = responder_->take_early();
+      if (early == nullptr) break;
+      const Drop of_early = carry_out(early->packet);  // nobody else tells of it
+      if (drop == Drop::kNone) drop = of_early;
+    }
   return drop;
 }
 

@@ -12,8 +12,9 @@
 // Where the other end tells how many receives it has (end-to-end credits, section 9.7.7.2), no more messages that need
 // one are sent, but for a single one beyond: it finds out whether there are more by now.
 //
-// Where both ends repeat selectively (selective_mark.h), what is missing is sent again by itself while the cursor goes on
-// (requester_repeat.cc): requests by what the other end tells of those that it has, answers by those that came early.
+// Where both ends repeat selectively (selective_mark.h), what is missing is sent again by itself while the cursor goes
+// on (requester_repeat.cc): requests by what the other end tells of those that it has, answers by those that came
+// early.
 //
 // Unreliable connections use the same cursor: what is transmitted is done.
 //
@@ -167,7 +168,9 @@ class Requester {
   bool all_sent_once() const noexcept;
   bool repeats_after_timeout() noexcept;
   bool repeat(Instant now, Transmit& packet) noexcept;
-  bool may_repeat() const noexcept { return selective_ != nullptr && selective_->in_pass() && !failure_ && !rnr_until_; }
+  bool may_repeat() const noexcept {
+    return selective_ != nullptr && selective_->in_pass() && !failure_ && !rnr_until_;
+  }
   std::optional<Missing> next_missing() const noexcept;
   std::optional<Missing> missing_of(std::uint64_t request, std::uint32_t packet) const noexcept;
 

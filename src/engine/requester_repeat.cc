@@ -1,8 +1,8 @@
 // Selective repeat: what is known to be missing is sent again by itself, and what came early waits for its turn.
 //
-// Of requests the other end tells which it has (SELECTIVE_ACKNOWLEDGE). Of answers, any that comes shows that all before
-// it were sent; those that are missing are asked for again, of a read by a read of the missing part alone, which the
-// other end takes for a repetition (section 9.7.5.1.4).
+// Of requests the other end tells which it has (SELECTIVE_ACKNOWLEDGE). Of answers, any that comes shows that all
+// before it were sent; those that are missing are asked for again, of a read by a read of the missing part alone, which
+// the other end takes for a repetition (section 9.7.5.1.4).
 #include <algorithm>
 #include <new>
 
@@ -35,11 +35,12 @@ bool Requester::keep_early(const wire::Packet& packet, Psn end, Instant now) noe
   if (!peer_.is_able() || !begin_selective()) return false;
   selective_->on_progress(unacked_, now);
   const wire::Operation operation = wire::row_of(packet.bth.opcode).operation;
-  const bool tells_progress_alone = operation == wire::Operation::kSelectiveAcknowledge ||
-                                    (operation == wire::Operation::kAcknowledge &&
-                                     packet.aeth.syndrome.kind() == wire::SyndromeKind::kAck);
+  const bool tells_progress_alone =
+      operation == wire::Operation::kSelectiveAcknowledge ||
+      (operation == wire::Operation::kAcknowledge && packet.aeth.syndrome.kind() == wire::SyndromeKind::kAck);
   if (!tells_progress_alone && !selective_->early().keep(packet)) return false;
-  const bool is_answer = operation == wire::Operation::kReadResponse || operation == wire::Operation::kAtomicAcknowledge;
+  const bool is_answer =
+      operation == wire::Operation::kReadResponse || operation == wire::Operation::kAtomicAcknowledge;
   selective_->on_reached(is_answer ? end + 1 : end, now);
   return true;
 }

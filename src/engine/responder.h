@@ -6,8 +6,8 @@
 //   selective     carried out, answered      kept, and told of       answered again, and told what is kept
 //   unreliable    carried out                the rest of the message is dropped; the next message is taken
 //
-// Selective is what is reliable and goes to an end that has said that it repeats selectively (selective_mark.h). What is
-// kept changes nothing until all before it has been carried out.
+// Selective is what is reliable and goes to an end that has said that it repeats selectively (selective_mark.h). What
+// is kept changes nothing until all before it has been carried out.
 //
 // Answers wait in a queue in the order of their PSNs; an acknowledgement takes in the one before it that has not left
 // yet. The bytes of a read leave from where they lie.
@@ -207,7 +207,7 @@ class Responder {
   bool refused_ = false;
   PeerAbility peer_;
   std::unique_ptr<EarlyPackets> early_;  // from the first packet on that came before its turn
-  bool silent_ = false;  // asked for `expected_` already; nothing more is said until it comes
+  bool silent_ = false;                  // asked for `expected_` already; nothing more is said until it comes
 
   // The message that has begun.
   Message message_ = Message::kNone;

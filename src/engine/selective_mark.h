@@ -37,9 +37,8 @@ class PeerAbility {
   void on_packet(const wire::Bth& bth) noexcept {
     if (seen_ != 0 && bth.psn.distance_from(latest_) <= 0) return;
     latest_ = bth.psn;
-    seen_ = bth.migration_request == selective_mark(bth.psn, bth.destination_qpn)
-                ? static_cast<std::uint8_t>(seen_ + 1)
-                : std::uint8_t{0};
+    seen_ = bth.migration_request == selective_mark(bth.psn, bth.destination_qpn) ? static_cast<std::uint8_t>(seen_ + 1)
+                                                                                  : std::uint8_t{0};
   }
 
  private:

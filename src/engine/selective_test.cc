@@ -1,4 +1,5 @@
-// Selective repeat at each end, packet by packet: the responder keeps and tells, the requester asks for what is missing.
+// Selective repeat at each end, packet by packet: the responder keeps and tells, the requester asks for what is
+// missing.
 #include <algorithm>
 #include <array>
 

@@ -3,8 +3,8 @@
 //
 // An opcode is a transport (upper three bits) and an operation (lower five). One table of operations says which headers
 // follow; the table of opcodes is computed from it. What is not in the table is an unknown opcode: reliable datagrams
-// (0x40), which no device implements, and the reserved codes. Of the codes that the specification leaves to manufacturers
-// (0xc0 to 0xff) one is used, between two ends that both have said so.
+// (0x40), which no device implements, and the reserved codes. Of the codes that the specification leaves to
+// manufacturers (0xc0 to 0xff) one is used, between two ends that both have said so.
 #pragma once
 
 #include <concepts>
