@@ -2,6 +2,7 @@
 #include "engine/requester.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/request_kind.h"
 
@@ -122,7 +123,7 @@ Requester::Step Requester::step(bool may_begin, Instant now, Transmit& packet) n
 
 void Requester::note_sent(const SendWqe& wqe, const Cursor& before, Instant now, const Transmit& packet) noexcept {
   Yielded& yielded = yielded_[yielded_count_++];
-  yielded = {.before = before, .end = wqe.connected.first_psn + cursor_.packet, .first = {}};
+  yielded = {.before = before, .end = wqe.connected.first_psn + cursor_.packet};
   if (pace_.is_unlimited()) return;
   yielded.cost_ns = pace_.on_sent(now, packet.size);
 }
@@ -211,12 +212,15 @@ void Requester::on_transmitted(std::size_t count) noexcept {
 }
 
 void Requester::rewind_transmit() noexcept {
-  if (transmitted_ < yielded_count_) {
-    fault_.reset();  // of a request behind, found again when its turn comes
-    cursor_ = yielded_[transmitted_].before;
-    for (std::size_t i = transmitted_; i < yielded_count_; ++i) {
-      pace_.refund(yielded_[i].cost_ns);
-      if (yielded_[i].repeats && selective_ != nullptr) selective_->on_rewound(yielded_[i].first, yielded_[i].end);
+  bool back = false;
+  for (std::size_t i = transmitted_; i < yielded_count_; ++i) {
+    const Yielded& yielded = yielded_[i];
+    pace_.refund(yielded.cost_ns);
+    if (yielded.before.reads == kRepeats) {
+      if (selective_ != nullptr) selective_->on_rewound(Psn(yielded.before.packet), yielded.end);
+    } else if (!std::exchange(back, true)) {
+      fault_.reset();  // of a request behind, found again when its turn comes
+      cursor_ = yielded.before;
     }
   }
   yielded_count_ = transmitted_ = 0;

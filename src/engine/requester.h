@@ -110,6 +110,7 @@ class Requester {
  private:
   static constexpr std::size_t kBatch = 16;
   static constexpr std::uint32_t kPieceDivisor = 2;
+  static constexpr std::uint32_t kRepeats = UINT32_MAX;  // in place of Cursor::reads
 
   struct Cursor {
     std::uint64_t request = 0;
@@ -203,13 +204,12 @@ class Requester {
   std::optional<Failure> failure_;
   std::optional<Failure> fault_;  // of the request at the cursor, which waits for those before it
 
-  // The cursor before each packet that was yielded and is not known to be transmitted, with its PSNs' end.
+  // The cursor before each packet that was yielded and is not known to be transmitted, with its PSNs' end. Where it
+  // repeats what is behind the cursor: its first PSN in place of `packet`, and kRepeats.
   struct Yielded {
     Cursor before;
     Psn end;
     std::uint32_t cost_ns = 0;  // of its pace
-    bool repeats = false;       // behind the cursor
-    Psn first;                  // of what it repeats
   };
   std::array<Yielded, kBatch> yielded_;
   std::size_t yielded_count_ = 0;
@@ -221,9 +221,8 @@ class Requester {
   bool retrying_ = false;             // gone back, and nothing new was answered since
   std::uint8_t retries_left_ = 0;
   std::uint8_t rnr_left_ = 0;
-  Pace pace_;
-
   PeerAbility peer_;
+  Pace pace_;
   std::unique_ptr<SelectiveRepeat> selective_;  // from the first packet on that was missing
 };
 

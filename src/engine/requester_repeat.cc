@@ -88,7 +88,7 @@ bool Requester::repeat(Instant now, Transmit& packet) noexcept {
   const Psn end = wqe.connected.first_psn + missing->end;
   selective_->on_repeated(first, end);
   Yielded& yielded = yielded_[yielded_count_++];
-  yielded = {.before = cursor_, .end = end, .repeats = true, .first = first};
+  yielded = {.before = {.request = 0, .packet = first.value(), .reads = kRepeats}, .end = end};
   if (!pace_.is_unlimited()) yielded.cost_ns = pace_.on_sent(now, packet.size);
   return true;
 }
