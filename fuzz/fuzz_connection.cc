@@ -2,11 +2,11 @@
 // what time does, in any order.
 //
 // Input: one byte that chooses the type, one the state that the queue pair is brought to first, one of choices (bit 0:
-// a shared receive queue, bits 1-2: receives posted at first, bits 3-5: reads that the other end may have open), and
-// then steps. A step is one byte that chooses it and its arguments: packets are built as the other end would and then
-// changed, so that most of them get past the first checks. Holds: only memory that was named is written; each request
-// and each receive completes at most once and in order; in the error state none is left; what leaves is a packet; and
-// nothing goes on for ever.
+// a shared receive queue, bits 1-2: receives posted at first, bits 3-5: reads that the other end may have open, bit 6:
+// the other end has said that it repeats selectively), and then steps. A step is one byte that chooses it and its
+// arguments: packets are built as the other end would and then changed, so that most of them get past the first checks.
+// Holds: only memory that was named is written; each request and each receive completes at most once and in order; in
+// the error state none is left; what leaves is a packet; and nothing goes on for ever.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -17,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/selective_mark.h"
 #include "engine/testing/connection_bench.h"
 #include "require.h"
 
@@ -73,6 +74,7 @@ class Rig {
   void post_send(Input& input);
   void post_receive(Input& input);
   int post_to_its_queue(std::uint64_t wr_id, const Sge& sge);
+  void introduce_peer();
   void request_arrives(Input& input);
   void response_arrives(Input& input);
   void anything_arrives(Input& input);
@@ -131,7 +133,17 @@ void Rig::begin(Input& input) {
   } else if (to > QpState::kReadyToSend && to != QpState::kSendQueueError) {
     require(bench_.go(to).has_value(), "SQD and ERR");
   }
+  if ((choices & 0x40) != 0) introduce_peer();
   drain();
+}
+
+// The other end says that it repeats selectively, by writes of nothing.
+void Rig::introduce_peer() {
+  for (std::uint32_t i = 0; i < PeerAbility::kEnough; ++i) {
+    wire::Packet made = bench_.incoming_write(wire::Opcode::kRcWriteOnly, next_request_, 0);
+    made.bth.migration_request = selective_mark(made.bth.psn, made.bth.destination_qpn);
+    deliver(made);
+  }
 }
 
 void Rig::drain() {
@@ -200,6 +212,7 @@ wire::Packet Rig::packet(Input& input, std::uint32_t psn) const {
   made.feth.placement = choices >> 5;
   made.aeth.syndrome = wire::Syndrome((choices & 16) != 0 ? input.u8() : 0x1f);
   made.aeth.msn = choices;
+  for (std::uint64_t& word : made.selective_eth.words) word = (choices & 64) != 0 ? ~0ULL : choices * 0x0101ULL;
   made.xrceth.srqn = testing::kSharedQueue + (choices == 0xff ? 1 : 0);
   std::size_t size = 0;
   if (wire::row_of(made.bth.opcode).has_payload) size = (choices & 32) != 0 ? ConnectionBench::kMtu : 8;
@@ -230,10 +243,11 @@ void Rig::request_arrives(Input& input) {
 
 void Rig::response_arrives(Input& input) {
   wire::Packet made = packet(input, last_sent_);
-  constexpr std::array<std::uint8_t, 6> kResponses{0x11, 0x0d, 0x0e, 0x0f, 0x10, 0x12};
+  constexpr std::array<std::uint8_t, 7> kResponses{0x11, 0x0d, 0x0e, 0x0f, 0x10, 0x12, 0x11};
   const auto transport = static_cast<std::uint8_t>(made.bth.opcode) & 0xe0U;
-  const std::uint8_t chosen = kResponses[(static_cast<std::uint8_t>(made.bth.opcode) & 0x1f) % kResponses.size()];
-  made.bth.opcode = static_cast<wire::Opcode>(transport | chosen);
+  const std::size_t number = (static_cast<std::uint8_t>(made.bth.opcode) & 0x1f) % kResponses.size();
+  made.bth.opcode = number + 1 == kResponses.size() ? wire::Opcode::kSelectiveAcknowledge
+                                                    : static_cast<wire::Opcode>(transport | kResponses[number]);
   deliver(made);
 }
 

@@ -55,6 +55,10 @@ void add_device_settings(CLI::App& subcommand, DeviceSettings& settings) {
       .add_flag("--no-congestion", settings.no_congestion,
                 "Connections neither send ECN-capable packets nor slow down at marks (VERBENA_CONGESTION=off)")
       ->group(kDeviceSettings);
+  subcommand
+      .add_flag("--no-selective-repeat", settings.no_selective_repeat,
+                "Connections go back to what was lost, whoever is at the other end (VERBENA_SELECTIVE_REPEAT=off)")
+      ->group(kDeviceSettings);
   subcommand.add_option("--log", settings.log, "How much the device tells on stderr (VERBENA_LOG)")
       ->check(CLI::IsMember({"off", "error", "warn", "info", "debug"}))
       ->type_name("LEVEL")
@@ -77,6 +81,7 @@ Variables to_variables(const DeviceSettings& settings, const std::string& direct
   }
   if (settings.no_shm) variables.emplace_back("VERBENA_SHM", "off");
   if (settings.no_congestion) variables.emplace_back("VERBENA_CONGESTION", "off");
+  if (settings.no_selective_repeat) variables.emplace_back("VERBENA_SELECTIVE_REPEAT", "off");
   if (settings.no_udp) variables.emplace_back("VERBENA_UDP", "off");
   if (!settings.log.empty()) variables.emplace_back("VERBENA_LOG", settings.log);
   return variables;

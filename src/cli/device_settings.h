@@ -26,6 +26,7 @@ struct DeviceSettings {
   bool no_shm = false;
   bool no_udp = false;
   bool no_congestion = false;
+  bool no_selective_repeat = false;
   bool strict = false;
 };
 

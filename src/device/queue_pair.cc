@@ -146,7 +146,8 @@ engine::QpConfig QueuePair::config_of(const QpInit& init, Qpn qpn) noexcept {
           .observer = this,
           .windows = context_.get(),
           .minds_congestion = context_->runtime().settings().congestion_control,
-          .xrc = xrc_domain_.get()};
+          .xrc = xrc_domain_.get(),
+          .repeats_selectively = context_->runtime().settings().selective_repeat};
 }
 
 QueuePair::QueuePair(const Place& place, const QpInit& init, Qpn qpn)
@@ -368,6 +369,10 @@ void QueuePair::on_transport_event(engine::TransportEvent event) noexcept {
       Traffic::kCnpSent,
       Traffic::kCnpHandled,
       Traffic::kEcnMarked,
+      Traffic::kSentAgain,
+      Traffic::kKeptEarly,
+      Traffic::kSelectiveAcksSent,
+      Traffic::kSelectiveAcksReceived,
   };
   port().counters().add(kCounters[static_cast<std::size_t>(event)], 1);
 }

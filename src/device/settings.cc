@@ -47,6 +47,7 @@ Result<Settings> parse_settings(const std::function<std::optional<std::string>(s
   for (const Status& status :
        {take_switch("VERBENA_SHM", settings.shared_memory), take_switch("VERBENA_UDP", settings.udp),
         take_switch("VERBENA_STRICT", settings.strict), take_switch("VERBENA_CONGESTION", settings.congestion_control),
+        take_switch("VERBENA_SELECTIVE_REPEAT", settings.selective_repeat),
         take(given("VERBENA_DEVICES"), parse_declarations, settings.devices),
         take(given("VERBENA_LIDS"), parse_lid_map, settings.lids),
         take(given("VERBENA_IMPAIR"), transport::parse_impair_spec, settings.impairment),

@@ -66,6 +66,11 @@ inline constexpr std::array kSettingRows{
         "VERBENA_CONGESTION", "on|off", "on",
         "Whether connections mind congestion: their packets are sent ECN-capable (ECT(0), in place of the two lowest "
         "bits of the traffic class), marked ones are answered with CNPs, and CNPs slow a connection down (DCQCN)."},
+    SettingRow{
+        "VERBENA_SELECTIVE_REPEAT", "on|off", "on",
+        "Whether reliable connections repeat selectively where the other end is of Verbena and does so, too: only "
+        "what was lost is sent again. Off, and towards others, they go back to what was lost and send on from "
+        "there."},
     SettingRow{"VERBENA_STRICT", "on|off", "off",
                "Whether misuse is looked for that a device need not see: an address handle that is destroyed while a "
                "posted send names it is counted and named in the log."},
@@ -84,6 +89,7 @@ struct Settings {
   bool udp = true;
   bool strict = false;
   bool congestion_control = true;
+  bool selective_repeat = true;
   transport::ImpairSpec impairment;
   engine::Limits limits = standard_limits();
   InjectionSpec injection;

@@ -32,6 +32,10 @@ enum class Traffic : std::uint8_t {
   kCnpSent,
   kCnpHandled,
   kEcnMarked,
+  kSentAgain,
+  kKeptEarly,
+  kSelectiveAcksSent,
+  kSelectiveAcksReceived,
   kCount,
 };
 
@@ -64,6 +68,12 @@ inline constexpr std::array<CounterRow, static_cast<std::size_t>(Traffic::kCount
     {"rp_cnp_handled", "packets", Side::kSender, "Congestion notifications received that slowed a connection down."},
     {"np_ecn_marked_roce_packets", "packets", Side::kReceiver,
      "Packets that came with the ECN mark of a congested network (CE)."},
+    {"packets_sent_again", "packets", Side::kSender, "Requests of connections that had been sent before."},
+    {"early_requests_kept", "packets", Side::kReceiver,
+     "Requests that came before one that was missing, and were kept until their turn: VERBENA_SELECTIVE_REPEAT."},
+    {"selective_acks_sent", "packets", Side::kReceiver, "Times the other end was told which requests are kept."},
+    {"selective_acks_received", "packets", Side::kSender,
+     "Times the other end told which requests it has behind one that is missing."},
 }};
 
 }  // namespace verbena::device

@@ -54,7 +54,19 @@ CompletionSink& QueuePair::receive_sink() const noexcept {
   return type_ == QpType::kXrcReceive ? responder_->xrc_completions() : *receive_completions_;
 }
 
+// A packet whose turn it was, and those that had come before it and waited for it.
 Drop QueuePair::receive_request(const wire::Packet& packet) noexcept {
+  Drop drop = carry_out(packet);
+  while (responder_->has_early() && state() != QpState::kError) [[unlikely]] {
+      const auto early = responder_->take_early();
+      if (early == nullptr) break;
+      const Drop of_early = carry_out(early->packet);  // nobody else tells of it
+      if (drop == Drop::kNone) drop = of_early;
+    }
+  return drop;
+}
+
+Drop QueuePair::carry_out(const wire::Packet& packet) noexcept {
   if (state() == QpState::kReadyToReceive && !std::exchange(established_, true)) {
     raise(QpEvent::kCommunicationEstablished);
   }

@@ -27,6 +27,7 @@ struct Connection {
   std::uint32_t window = 128;                // packets that may be on their way without an answer; at least 2
   BytePeriod byte_period = 0;                // the static rate of the path; 0: not paced
   bool minds_congestion = true;              // sends ECN-capable, tells of marks, and heeds CNPs
+  bool repeats_selectively = true;           // where the other end does, too (selective_mark.h); only if reliable
   std::uint64_t line_rate = 10'000'000'000;  // bits a second, of the port
   AccessFlags access = 0;                    // what the other end may do here
   Duration ack_timeout{0};                   // 0: for ever

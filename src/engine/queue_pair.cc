@@ -109,6 +109,7 @@ QueuePair::QueuePair(const QpConfig& config)
   connection_.reliable = type_ != QpType::kUc;
   connection_.rnr_nak_lost = config.quirks.rnr_nak_lost;
   connection_.minds_congestion = config.minds_congestion;
+  connection_.repeats_selectively = config.repeats_selectively && connection_.reliable;
   if (type_ != QpType::kXrcReceive) {
     requester_ = std::make_unique<Requester>(send_queue_, *domain_, *memory_, connection_, qpn_, config.observer,
                                              config.windows);

@@ -92,6 +92,7 @@ struct QpConfig {
   WindowBinder* windows = nullptr;        // nullptr: no memory windows
   bool minds_congestion = true;           // of connections: ECN-capable packets, CNPs said and heeded
   const XrcDirectory* xrc = nullptr;      // of an XRC receive queue pair
+  bool repeats_selectively = true;        // of reliable connections: tells the other end so
 };
 
 class alignas(64) QueuePair {
@@ -239,6 +240,7 @@ class alignas(64) QueuePair {
   std::uint8_t credits() const noexcept;
   bool poll_answer(Instant now, Transmit& packet) noexcept;
   Drop receive_request(const wire::Packet& packet) noexcept;
+  Drop carry_out(const wire::Packet& packet) noexcept;
   CompletionSink& receive_sink() const noexcept;
   Drop check_connected(const wire::Packet& packet, const Envelope& envelope) const noexcept;
   Drop check_peer(const wire::Packet& packet, const Envelope& envelope) const noexcept;

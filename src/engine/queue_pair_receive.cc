@@ -57,7 +57,10 @@ Drop QueuePair::take_packet(const wire::Packet& packet, const Envelope& envelope
 
 // Of this connection, from its other end, by the path that they agreed on.
 Drop QueuePair::check_connected(const wire::Packet& packet, const Envelope& envelope) const noexcept {
-  if (wire::row_of(packet.bth.opcode).transport != connection_.transport) return Drop::kOpcodeNotForQp;
+  const wire::OpcodeRow& row = wire::row_of(packet.bth.opcode);
+  const bool fits = row.transport == connection_.transport ||
+                    (row.transport == wire::Transport::kOwn && connection_.repeats_selectively);
+  if (!fits) return Drop::kOpcodeNotForQp;
   return check_peer(packet, envelope);
 }
 

@@ -131,6 +131,7 @@ wire::Opcode wire_opcode(wire::Transport transport, const RequestKind& kind, wir
     case Operation::kAcknowledge:
     case Operation::kAtomicAcknowledge:
     case Operation::kCongestion:
+    case Operation::kSelectiveAcknowledge:
       break;
   }
   return of(0);

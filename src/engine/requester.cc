@@ -2,6 +2,7 @@
 #include "engine/requester.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/request_kind.h"
 
@@ -26,6 +27,8 @@ void Requester::reset() noexcept {
   yielded_count_ = transmitted_ = 0;
   retrying_ = false;
   pace_.reset();
+  peer_.reset();
+  selective_.reset();
 }
 
 void Requester::resume() noexcept {
@@ -77,6 +80,8 @@ std::uint32_t Requester::packets_of(const RequestKind& kind, std::uint32_t lengt
 bool Requester::poll_transmit(Instant now, bool may_begin, Transmit& packet) noexcept {
   last_poll_ = now;
   if (rnr_until_ && *rnr_until_ <= now) rnr_until_.reset();
+  if (may_repeat() && repeat(now, packet)) [[unlikely]]
+    return true;
   for (;;) {
     switch (step(may_begin, now, packet)) {
       case Step::kPacket:
@@ -118,7 +123,7 @@ Requester::Step Requester::step(bool may_begin, Instant now, Transmit& packet) n
 
 void Requester::note_sent(const SendWqe& wqe, const Cursor& before, Instant now, const Transmit& packet) noexcept {
   Yielded& yielded = yielded_[yielded_count_++];
-  yielded = {.before = before, .end = wqe.connected.first_psn + cursor_.packet, .cost_ns = 0};
+  yielded = {.before = before, .end = wqe.connected.first_psn + cursor_.packet};
   if (pace_.is_unlimited()) return;
   yielded.cost_ns = pace_.on_sent(now, packet.size);
 }
@@ -178,6 +183,7 @@ std::uint32_t Requester::piece_end(const SendWqe& wqe, std::uint32_t packet) con
 }
 
 bool Requester::has_sendable(bool may_begin) const noexcept {
+  if (may_repeat()) return true;
   if (failure_ || fault_ || rnr_until_ || cursor_.request == queue_.posted()) return false;
   if (cursor_.request >= queue_.begun() && !may_begin) return false;
   const SendWqe& wqe = queue_.at(cursor_.request);
@@ -188,9 +194,15 @@ bool Requester::has_sendable(bool may_begin) const noexcept {
 void Requester::on_transmitted(std::size_t count) noexcept {
   count = std::min(count, yielded_count_ - transmitted_);
   if (count == 0) return;
+  for (const Yielded& yielded : std::span(yielded_).subspan(transmitted_, count)) {
+    if (yielded.end.distance_from(highest_) > 0) {
+      highest_ = yielded.end;
+    } else {
+      observe(TransportEvent::kSentAgain);
+    }
+  }
   transmitted_ += count;
   const Psn end = yielded_[transmitted_ - 1].end;
-  if (end.distance_from(highest_) > 0) highest_ = end;
   if (transmitted_ == yielded_count_) yielded_count_ = transmitted_ = 0;
   if (!connection_.reliable) {
     acknowledge_to(end, last_poll_);
@@ -200,10 +212,16 @@ void Requester::on_transmitted(std::size_t count) noexcept {
 }
 
 void Requester::rewind_transmit() noexcept {
-  if (transmitted_ < yielded_count_) {
-    fault_.reset();  // of a request behind, found again when its turn comes
-    cursor_ = yielded_[transmitted_].before;
-    for (std::size_t i = transmitted_; i < yielded_count_; ++i) pace_.refund(yielded_[i].cost_ns);
+  bool back = false;
+  for (std::size_t i = transmitted_; i < yielded_count_; ++i) {
+    const Yielded& yielded = yielded_[i];
+    pace_.refund(yielded.cost_ns);
+    if (yielded.before.reads == kRepeats) {
+      if (selective_ != nullptr) selective_->on_rewound(Psn(yielded.before.packet), yielded.end);
+    } else if (!std::exchange(back, true)) {
+      fault_.reset();  // of a request behind, found again when its turn comes
+      cursor_ = yielded.before;
+    }
   }
   yielded_count_ = transmitted_ = 0;
 }
@@ -220,7 +238,15 @@ void Requester::restart_timer(Instant now) noexcept {
 
 void Requester::on_timeout(Instant now) noexcept {
   if (rnr_until_ && *rnr_until_ <= now) rnr_until_.reset();
-  if (failure_ || !deadline_ || now < *deadline_) return;
+  if (failure_) return;
+  if (selective_ != nullptr && selective_->on_time(now)) {
+    if (all_sent_once()) {
+      observe(TransportEvent::kRetransmission);
+    } else {
+      selective_->give_up();  // the cursor is on its way over what is missing
+    }
+  }
+  if (!deadline_ || now < *deadline_) return;
   observe(TransportEvent::kTimeout);
   retrying_ = false;
   retry(now);
@@ -228,8 +254,11 @@ void Requester::on_timeout(Instant now) noexcept {
 
 std::optional<Instant> Requester::next_timeout() const noexcept {
   if (failure_) return std::nullopt;
-  if (deadline_ && rnr_until_) return std::min(*deadline_, *rnr_until_);
-  return deadline_ ? deadline_ : rnr_until_;
+  std::optional<Instant> first = deadline_;
+  if (rnr_until_ && (!first || *rnr_until_ < *first)) first = rnr_until_;
+  if (selective_ == nullptr) return first;
+  const auto repeat = selective_->next_timeout();
+  return repeat && (!first || *repeat < *first) ? repeat : first;
 }
 
 std::optional<Instant> Requester::next_departure(bool may_begin) const noexcept {
@@ -256,13 +285,19 @@ void Requester::retry(Instant now) noexcept {
     fail(WcStatus::kRetryExceededError);
     return;
   }
+  if (repeats_after_timeout()) {
+    observe(TransportEvent::kRetransmission);
+    selective_->begin_pass(highest_);
+  } else {
+    go_back();
+  }
   --retries_left_;
-  go_back();
   restart_timer(now);
 }
 
 void Requester::go_back() noexcept {
   retrying_ = true;
+  if (selective_ != nullptr) selective_->give_up();
   fault_.reset();  // found again when its turn comes
   observe(TransportEvent::kRetransmission);
   // A request that takes no packet has been carried out already: acknowledge_to() goes past it.

@@ -12,6 +12,10 @@
 // Where the other end tells how many receives it has (end-to-end credits, section 9.7.7.2), no more messages that need
 // one are sent, but for a single one beyond: it finds out whether there are more by now.
 //
+// Where both ends repeat selectively (selective_mark.h), what is missing is sent again by itself while the cursor goes
+// on (requester_repeat.cc): requests by what the other end tells of those that it has, answers by those that came
+// early.
+//
 // Unreliable connections use the same cursor: what is transmitted is done.
 //
 // Thread-safety: none; the send side of a queue pair owns it.
@@ -21,6 +25,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -34,6 +39,8 @@
 #include "engine/memory_window.h"
 #include "engine/pace.h"
 #include "engine/protection_domain.h"
+#include "engine/selective_mark.h"
+#include "engine/selective_repeat.h"
 #include "engine/send_queue.h"
 #include "engine/send_request.h"
 #include "engine/transmit.h"
@@ -103,6 +110,7 @@ class Requester {
  private:
   static constexpr std::size_t kBatch = 16;
   static constexpr std::uint32_t kPieceDivisor = 2;
+  static constexpr std::uint32_t kRepeats = UINT32_MAX;  // in place of Cursor::reads
 
   struct Cursor {
     std::uint64_t request = 0;
@@ -116,9 +124,12 @@ class Requester {
   bool blocked(const SendWqe& wqe) const noexcept;
   bool window_open(const SendWqe& wqe) const noexcept;
   bool make_packet(SendWqe& wqe, Transmit& packet) noexcept;
+  MemoryFault fill_packet(SendWqe& wqe, std::uint32_t number, std::uint32_t end, bool again,
+                          Transmit& packet) const noexcept;
   bool is_in_order(SendWqe& wqe) noexcept;
-  std::span<const std::byte> make_headers(const SendWqe& wqe, wire::Place place, std::uint32_t size,
-                                          std::uint32_t payload, std::span<std::byte> room) const noexcept;
+  std::span<const std::byte> make_headers(const SendWqe& wqe, std::uint32_t number, wire::Place place,
+                                          std::uint32_t size, std::uint32_t payload, bool again,
+                                          std::span<std::byte> room) const noexcept;
   MemoryFault add_payload(SendWqe& wqe, std::uint32_t offset, std::uint32_t size, Transmit& packet) const noexcept;
   void note_sent(const SendWqe& wqe, const Cursor& before, Instant now, const Transmit& packet) noexcept;
 
@@ -130,10 +141,12 @@ class Requester {
   std::uint32_t piece_end(const SendWqe& wqe, std::uint32_t packet) const noexcept;
 
   bool acknowledge_to(Psn end, Instant now) noexcept;
-  bool answers_all_before(Psn end, Instant now) noexcept;
-  SendWqe* answered_by(Psn psn, Instant now, Drop& drop) noexcept;
+  bool answers_all_before(const wire::Packet& packet, Psn end, Instant now) noexcept;
+  SendWqe* answered_by(const wire::Packet& packet, Instant now, Drop& drop) noexcept;
+  Drop on_answer(const wire::Packet& packet, Instant now) noexcept;
   void on_answered(Psn psn, bool ends_piece, bool ends_request, Instant now) noexcept;
   Drop on_acknowledge(const wire::Packet& packet, Instant now) noexcept;
+  Drop on_selective_acknowledge(const wire::Packet& packet, Instant now) noexcept;
   Drop on_nak(wire::NakCode code, Instant now) noexcept;
   Drop on_rnr_nak(std::uint8_t timer_code, Instant now) noexcept;
   Drop on_read_response(const wire::Packet& packet, Instant now) noexcept;
@@ -143,6 +156,25 @@ class Requester {
   void retry(Instant now) noexcept;
   void go_back() noexcept;
   void restart_timer(Instant now) noexcept;
+
+  // Selective repeat.
+  struct Missing {
+    std::uint64_t request = 0;
+    std::uint32_t packet = 0;  // within it
+    std::uint32_t end = 0;     // of those that one packet asks for
+  };
+  bool begin_selective() noexcept;
+  bool keep_early(const wire::Packet& packet, Psn end, Instant now) noexcept;
+  void deliver_early(Instant now) noexcept;
+  bool all_sent_once() const noexcept;
+  bool repeats_after_timeout() noexcept;
+  bool repeat(Instant now, Transmit& packet) noexcept;
+  bool may_repeat() const noexcept {
+    return selective_ != nullptr && selective_->in_pass() && !failure_ && !rnr_until_;
+  }
+  std::optional<Missing> next_missing() const noexcept;
+  std::optional<Missing> missing_of(std::uint64_t request, std::uint32_t packet) const noexcept;
+
   // The request at done() fails.
   void fail(WcStatus status, MemoryFault fault = MemoryFault::kNone) noexcept { failure_ = Failure{status, fault}; }
   // The request at the cursor fails once those before it are done.
@@ -172,7 +204,8 @@ class Requester {
   std::optional<Failure> failure_;
   std::optional<Failure> fault_;  // of the request at the cursor, which waits for those before it
 
-  // The cursor before each packet that was yielded and is not known to be transmitted, with its PSNs' end.
+  // The cursor before each packet that was yielded and is not known to be transmitted, with its PSNs' end. Where it
+  // repeats what is behind the cursor: its first PSN in place of `packet`, and kRepeats.
   struct Yielded {
     Cursor before;
     Psn end;
@@ -188,7 +221,9 @@ class Requester {
   bool retrying_ = false;             // gone back, and nothing new was answered since
   std::uint8_t retries_left_ = 0;
   std::uint8_t rnr_left_ = 0;
+  PeerAbility peer_;
   Pace pace_;
+  std::unique_ptr<SelectiveRepeat> selective_;  // from the first packet on that was missing
 };
 
 }  // namespace verbena::engine

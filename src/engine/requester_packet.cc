@@ -41,25 +41,32 @@ class Headers {
 // The packet at the cursor, which moves behind it. False where its memory is at fault: the request fails.
 bool Requester::make_packet(SendWqe& wqe, Transmit& packet) noexcept {
   const RequestKind& kind = *kind_of(wqe.opcode);
-  const ConnectedPart& part = wqe.connected;
   const std::uint32_t number = cursor_.packet;
-  const bool is_read = kind.operation == Operation::kReadRequest;
-  const bool is_flush = kind.operation == Operation::kFlush;
-  const std::uint32_t end = is_read ? piece_end(wqe, number) : number + 1;
-  const std::uint32_t offset = number * connection_.mtu;
-  const std::uint32_t size = is_flush ? wqe.length : std::min(wqe.length - offset, (end - number) * connection_.mtu);
-  const std::uint32_t payload = kind.reads_locally || is_flush ? 0 : size;
   if (number == 0 && !is_in_order(wqe)) return false;
-  packet.part_count = 1;
-  if (const auto fault = add_payload(wqe, offset, payload, packet); fault != MemoryFault::kNone) {
+  const std::uint32_t end = kind.operation == Operation::kReadRequest ? piece_end(wqe, number) : number + 1;
+  if (const auto fault = fill_packet(wqe, number, end, false, packet); fault != MemoryFault::kNone) {
     fail_later(WcStatus::kLocalProtectionError, fault);
     return false;
   }
-  const wire::Place place = kind.needs_response ? wire::Place::kOnly : place_of(number, part.packet_count);
-  complete_packet(connection_, own_, make_headers(wqe, place, size, payload, packet.header), payload, packet);
   cursor_.packet = end;
   if (kind.needs_response) ++cursor_.reads;
   return true;
+}
+
+// The packet that stands for [number, end) of its message. `again`: it is repeated out of turn.
+MemoryFault Requester::fill_packet(SendWqe& wqe, std::uint32_t number, std::uint32_t end, bool again,
+                                   Transmit& packet) const noexcept {
+  const RequestKind& kind = *kind_of(wqe.opcode);
+  const bool is_flush = kind.operation == Operation::kFlush;
+  const std::uint32_t offset = number * connection_.mtu;
+  const std::uint32_t size = is_flush ? wqe.length : std::min(wqe.length - offset, (end - number) * connection_.mtu);
+  const std::uint32_t payload = kind.reads_locally || is_flush ? 0 : size;
+  packet.part_count = 1;
+  if (const auto fault = add_payload(wqe, offset, payload, packet); fault != MemoryFault::kNone) return fault;
+  const wire::Place place = kind.needs_response ? wire::Place::kOnly : place_of(number, wqe.connected.packet_count);
+  const auto headers = make_headers(wqe, number, place, size, payload, again, packet.header);
+  complete_packet(connection_, own_, headers, payload, packet);
+  return MemoryFault::kNone;
 }
 
 // What can be found out about a request before its first packet. False where it fails.
@@ -81,12 +88,12 @@ bool Requester::is_in_order(SendWqe& wqe) noexcept {
   return false;
 }
 
-// The headers of the packet at the cursor, which stands for `size` bytes of its message and carries `payload` of them.
-std::span<const std::byte> Requester::make_headers(const SendWqe& wqe, wire::Place place, std::uint32_t size,
-                                                   std::uint32_t payload, std::span<std::byte> room) const noexcept {
+// The headers of a packet, which stands for `size` bytes of its message and carries `payload` of them.
+std::span<const std::byte> Requester::make_headers(const SendWqe& wqe, std::uint32_t number, wire::Place place,
+                                                   std::uint32_t size, std::uint32_t payload, bool again,
+                                                   std::span<std::byte> room) const noexcept {
   const RequestKind& kind = *kind_of(wqe.opcode);
   const ConnectedPart& part = wqe.connected;
-  const std::uint32_t number = cursor_.packet;
   const bool ends = place == wire::Place::kLast || place == wire::Place::kOnly;
   const bool notifies = kind.operation == Operation::kSend || kind.has_immediate;
   wire::Bth bth;
@@ -96,7 +103,9 @@ std::span<const std::byte> Requester::make_headers(const SendWqe& wqe, wire::Pla
   bth.pkey = connection_.pkey;
   bth.destination_qpn = connection_.destination;
   bth.psn = part.first_psn + number;
-  bth.ack_request = connection_.reliable && (ends || (number + 1) % (connection_.window / kAcksInWindow + 1) == 0);
+  bth.migration_request = connection_.repeats_selectively && selective_mark(bth.psn, bth.destination_qpn);
+  bth.ack_request =
+      connection_.reliable && (ends || again || (number + 1) % (connection_.window / kAcksInWindow + 1) == 0);
 
   Headers headers(room);
   headers.add(bth);
@@ -126,6 +135,7 @@ std::span<const std::byte> Requester::make_headers(const SendWqe& wqe, wire::Pla
     case Operation::kAcknowledge:
     case Operation::kAtomicAcknowledge:
     case Operation::kCongestion:
+    case Operation::kSelectiveAcknowledge:
       break;
   }
   if (ends && kind.has_immediate) headers.add(wire::ImmDt{part.immediate});

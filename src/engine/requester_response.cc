@@ -33,9 +33,19 @@ WcStatus status_of(wire::NakCode code) noexcept {
 
 Drop Requester::on_response(const wire::Packet& packet, Instant now) noexcept {
   if (failure_) return Drop::kBadQpState;
+  if (connection_.repeats_selectively && !peer_.is_able()) peer_.on_packet(packet.bth);
   const Psn psn = packet.bth.psn;
-  if (psn.distance_from(highest_) >= 0) return Drop::kUnexpectedResponse;  // of what was never sent
-  if (psn.distance_from(unacked_) < 0) return Drop::kNone;                 // told before
+  const std::int32_t beyond = psn.distance_from(highest_);
+  const bool is_selective = packet.bth.opcode == wire::Opcode::kSelectiveAcknowledge;  // may name what comes next
+  if (beyond > 0 || (beyond == 0 && !is_selective)) return Drop::kUnexpectedResponse;  // of what was never sent
+  if (psn.distance_from(unacked_) < 0) return Drop::kNone;                             // told before
+  const Drop drop = on_answer(packet, now);
+  if (selective_ != nullptr) [[unlikely]]
+    deliver_early(now);
+  return drop;
+}
+
+Drop Requester::on_answer(const wire::Packet& packet, Instant now) noexcept {
   switch (wire::row_of(packet.bth.opcode).operation) {
     case wire::Operation::kAcknowledge:
       return on_acknowledge(packet, now);
@@ -43,6 +53,8 @@ Drop Requester::on_response(const wire::Packet& packet, Instant now) noexcept {
       return on_read_response(packet, now);
     case wire::Operation::kAtomicAcknowledge:
       return on_atomic_acknowledge(packet, now);
+    case wire::Operation::kSelectiveAcknowledge:
+      return on_selective_acknowledge(packet, now);
     case wire::Operation::kSend:
     case wire::Operation::kWrite:
     case wire::Operation::kReadRequest:
@@ -84,17 +96,17 @@ bool Requester::acknowledge_to(Psn end, Instant now) noexcept {
   return complete;
 }
 
-// The same; what is missing is asked for again.
-bool Requester::answers_all_before(Psn end, Instant now) noexcept {
+// The same for what `packet` tells; what is missing is asked for again.
+bool Requester::answers_all_before(const wire::Packet& packet, Psn end, Instant now) noexcept {
   if (acknowledge_to(end, now)) return true;
-  retry(now);
+  if (!keep_early(packet, end, now)) retry(now);
   return false;
 }
 
 // The request that is due an answer of its own with this PSN; nullptr where none is, or its answer must come again.
-SendWqe* Requester::answered_by(Psn psn, Instant now, Drop& drop) noexcept {
-  if (!answers_all_before(psn, now)) return nullptr;
-  if (done_ != queue_.begun() && psn == unacked_) return &queue_.at(done_);
+SendWqe* Requester::answered_by(const wire::Packet& packet, Instant now, Drop& drop) noexcept {
+  if (!answers_all_before(packet, packet.bth.psn, now)) return nullptr;
+  if (done_ != queue_.begun() && packet.bth.psn == unacked_) return &queue_.at(done_);
   drop = Drop::kUnexpectedResponse;
   return nullptr;
 }
@@ -128,12 +140,12 @@ Drop Requester::on_acknowledge(const wire::Packet& packet, Instant now) noexcept
   const Psn psn = packet.bth.psn;
   switch (packet.aeth.syndrome.kind()) {
     case wire::SyndromeKind::kAck:
-      if (answers_all_before(psn + 1, now)) take_credits(packet.aeth.syndrome);
+      if (answers_all_before(packet, psn + 1, now)) take_credits(packet.aeth.syndrome);
       return Drop::kNone;
     case wire::SyndromeKind::kRnrNak:
-      return answers_all_before(psn, now) ? on_rnr_nak(packet.aeth.syndrome.code(), now) : Drop::kNone;
+      return answers_all_before(packet, psn, now) ? on_rnr_nak(packet.aeth.syndrome.code(), now) : Drop::kNone;
     case wire::SyndromeKind::kNak:
-      return answers_all_before(psn, now) ? on_nak(packet.aeth.syndrome.nak_code(), now) : Drop::kNone;
+      return answers_all_before(packet, psn, now) ? on_nak(packet.aeth.syndrome.nak_code(), now) : Drop::kNone;
     case wire::SyndromeKind::kReserved:
       break;
   }
@@ -181,7 +193,7 @@ Drop Requester::on_rnr_nak(std::uint8_t timer_code, Instant now) noexcept {
 Drop Requester::on_read_response(const wire::Packet& packet, Instant now) noexcept {
   const Psn psn = packet.bth.psn;
   Drop drop = Drop::kNone;
-  SendWqe* const answered = answered_by(psn, now, drop);
+  SendWqe* const answered = answered_by(packet, now, drop);
   if (answered == nullptr) return drop;
   SendWqe& wqe = *answered;
   const RequestKind& kind = *kind_of(wqe.opcode);
@@ -206,7 +218,7 @@ Drop Requester::on_read_response(const wire::Packet& packet, Instant now) noexce
 
 Drop Requester::on_atomic_acknowledge(const wire::Packet& packet, Instant now) noexcept {
   Drop drop = Drop::kNone;
-  SendWqe* const answered = answered_by(packet.bth.psn, now, drop);
+  SendWqe* const answered = answered_by(packet, now, drop);
   if (answered == nullptr) return drop;
   const wire::Operation operation = kind_of(answered->opcode)->operation;
   if (operation != wire::Operation::kCompareSwap && operation != wire::Operation::kFetchAdd) {

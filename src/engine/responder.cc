@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "engine/sge_range.h"
@@ -53,6 +54,8 @@ void Responder::grow(std::uint8_t depth) {
 }
 
 void Responder::reset() noexcept {
+  peer_.reset();
+  early_.reset();
   silent_ = refused_ = false;
   message_ = Message::kNone;
   has_receive_ = false;
@@ -75,6 +78,7 @@ std::optional<std::uint64_t> Responder::abandon_receive() noexcept {
 void Responder::on_request(const wire::Packet& packet, ReceiveSource& receives, Outcome& outcome) noexcept {
   const wire::OpcodeRow& row = wire::row_of(packet.bth.opcode);
   if (!in_sequence(packet, outcome)) return;
+  if (connection_.repeats_selectively && !peer_.is_able()) peer_.on_packet(packet.bth);
   if (!fits_message(packet, row, outcome)) return;
   if (xrc_ != nullptr) return execute_for(packet, row, outcome);
   execute(packet, row, receives, outcome);
@@ -104,10 +108,28 @@ bool Responder::in_sequence(const wire::Packet& packet, Outcome& outcome) noexce
     on_duplicate(packet, outcome);
     return false;
   }
-  outcome.drop = Drop::kOutOfSequence;
   observe(TransportEvent::kOutOfSequence);
+  if (peer_.is_able() && keep_early(packet)) {
+    if (!silent_) tell_what_is_kept();
+    return false;
+  }
+  outcome.drop = Drop::kOutOfSequence;
   if (!std::exchange(silent_, true)) acknowledge(expected_, wire::Syndrome::nak(NakCode::kPsnSequenceError));
   return false;
+}
+
+bool Responder::keep_early(const wire::Packet& packet) noexcept {
+  if (early_ == nullptr) early_.reset(new (std::nothrow) EarlyPackets);
+  if (early_ == nullptr) return false;
+  early_->advance(expected_);
+  if (!early_->keep(packet)) return false;
+  observe(TransportEvent::kKeptEarly);
+  return true;
+}
+
+std::unique_ptr<EarlyPacket> Responder::take_early() noexcept {
+  early_->advance(expected_);
+  return early_->take(expected_);
 }
 
 // The opcode is one that may come now, and the payload as long as its place calls for.
@@ -155,6 +177,7 @@ void Responder::execute(const wire::Packet& packet, const wire::OpcodeRow& row, 
     case Operation::kAcknowledge:
     case Operation::kAtomicAcknowledge:
     case Operation::kCongestion:
+    case Operation::kSelectiveAcknowledge:
       break;
   }
   outcome.drop = Drop::kOpcodeNotForQp;

@@ -3,7 +3,11 @@
 //
 //                 psn == expected            psn > expected          psn < expected
 //   reliable      carried out, answered      one NAK, then silence   answered again from what is remembered
+//   selective     carried out, answered      kept, and told of       answered again, and told what is kept
 //   unreliable    carried out                the rest of the message is dropped; the next message is taken
+//
+// Selective is what is reliable and goes to an end that has said that it repeats selectively (selective_mark.h). What
+// is kept changes nothing until all before it has been carried out.
 //
 // Answers wait in a queue in the order of their PSNs; an acknowledgement takes in the one before it that has not left
 // yet. The bytes of a read leave from where they lie.
@@ -19,6 +23,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -29,10 +34,12 @@
 #include "base/qpn.h"
 #include "engine/completion.h"
 #include "engine/connection.h"
+#include "engine/early_packets.h"
 #include "engine/memory_table.h"
 #include "engine/memory_window.h"
 #include "engine/pace.h"
 #include "engine/protection_domain.h"
+#include "engine/selective_mark.h"
 #include "engine/shared_receive_queue.h"
 #include "engine/transmit.h"
 #include "engine/transport_event.h"
@@ -67,6 +74,9 @@ class Responder {
 
   // Receives are taken from `receives`; of XRC, from the queue that the packet names.
   void on_request(const wire::Packet& packet, ReceiveSource& receives, Outcome& outcome) noexcept;
+  // Whether requests are kept that came before their turn. The next, if its turn has come; nothing where it has not.
+  bool has_early() const noexcept { return early_ != nullptr && !early_->empty(); }
+  std::unique_ptr<EarlyPacket> take_early() noexcept;
   // The receive that a message has begun to fill, if there is one: to be flushed. Then no more.
   std::optional<std::uint64_t> abandon_receive() noexcept;
   // Of XRC: where what on_request() or abandon_receive() has just ended completes.
@@ -97,7 +107,7 @@ class Responder {
   static constexpr std::int32_t kLate = 256;
 
   enum class Message : std::uint8_t { kNone, kSend, kWrite };
-  enum class ReplyKind : std::uint8_t { kAcknowledge, kRead, kAtomic, kDone };
+  enum class ReplyKind : std::uint8_t { kAcknowledge, kRead, kAtomic, kDone, kSelective };
   struct Reply {
     ReplyKind kind = ReplyKind::kAcknowledge;
     wire::Syndrome syndrome;
@@ -143,6 +153,7 @@ class Responder {
   void on_atomic_write(const wire::Packet& packet, Outcome& outcome) noexcept;
   void on_flush(const wire::Packet& packet, Outcome& outcome) noexcept;
   void on_duplicate(const wire::Packet& packet, Outcome& outcome) noexcept;
+  bool keep_early(const wire::Packet& packet) noexcept;
 
   bool take_receive(const wire::Packet& packet, ReceiveSource& receives, Outcome& outcome) noexcept;
   void complete_receive(const wire::Packet& packet, const wire::OpcodeRow& row, WcOpcode opcode, std::uint32_t length,
@@ -172,6 +183,8 @@ class Responder {
   void acknowledge(Psn psn, wire::Syndrome syndrome) noexcept;
   void answer(ReplyKind kind, Psn psn, std::uint64_t address, MemoryKey rkey, std::uint32_t length) noexcept;
   void reply(const Reply& reply) noexcept;
+  void tell_what_is_kept() noexcept;
+  wire::SelectiveEth arrived_behind(Psn psn) const noexcept;
   bool repeats_last(const Reply& reply) noexcept;
   // Whether one more read or atomic may wait; where not, the other end has more open than was agreed.
   bool may_answer() const noexcept { return open_ < connection_.max_dest_rd_atomic; }
@@ -192,7 +205,9 @@ class Responder {
   Psn expected_;
   std::uint32_t msn_ = 0;
   bool refused_ = false;
-  bool silent_ = false;  // asked for `expected_` already; nothing more is said until it comes
+  PeerAbility peer_;
+  std::unique_ptr<EarlyPackets> early_;  // from the first packet on that came before its turn
+  bool silent_ = false;                  // asked for `expected_` already; nothing more is said until it comes
 
   // The message that has begun.
   Message message_ = Message::kNone;

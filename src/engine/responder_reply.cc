@@ -43,6 +43,7 @@ Responder::ReplyKind Responder::kind_of_answer(wire::Operation operation) noexce
     case wire::Operation::kAcknowledge:
     case wire::Operation::kAtomicAcknowledge:
     case wire::Operation::kCongestion:
+    case wire::Operation::kSelectiveAcknowledge:
       break;
   }
   return ReplyKind::kAcknowledge;
@@ -134,6 +135,26 @@ void Responder::reply(const Reply& reply) noexcept {
   at(tail_++) = reply;
 }
 
+// One that still waits tells of all that came meanwhile.
+void Responder::tell_what_is_kept() noexcept {
+  if (tail_ != next_.reply && at(tail_ - 1).kind == ReplyKind::kSelective) {
+    at(tail_ - 1).psn = expected_;
+    at(tail_ - 1).msn = msn_;
+    return;
+  }
+  reply({ReplyKind::kSelective, wire::Syndrome::ack(wire::kNoCreditLimit), expected_, msn_, 0, {}, 0, 0, false});
+}
+
+wire::SelectiveEth Responder::arrived_behind(Psn psn) const noexcept {
+  wire::SelectiveEth arrived;
+  for (std::uint32_t i = 0; i < wire::SelectiveEth::kPackets; ++i) {
+    const Psn behind = psn + 1 + i;
+    const bool done = behind.distance_from(expected_) < 0;
+    if (done || (early_ != nullptr && early_->has(behind))) arrived.add(i);
+  }
+  return arrived;
+}
+
 // Whether the last answer that waits says the same.
 bool Responder::repeats_last(const Reply& reply) noexcept {
   if (tail_ == next_.reply || (tail_ == next_.reply + 1 && next_.packet != 0)) return false;
@@ -159,6 +180,7 @@ void Responder::on_duplicate(const wire::Packet& packet, Outcome& outcome) noexc
   const Psn psn = packet.bth.psn;
   const auto& row = wire::row_of(packet.bth.opcode);
   if (row.operation == wire::Operation::kSend || row.operation == wire::Operation::kWrite) {
+    if (has_early() && !silent_) return tell_what_is_kept();
     acknowledge(expected_ + Psn::kMask, wire::Syndrome::ack(wire::kNoCreditLimit));  // the one before it
     return;
   }
@@ -200,6 +222,7 @@ std::uint32_t Responder::packets_of(std::uint32_t length) const noexcept {
 
 bool Responder::poll_transmit(Instant now, std::uint8_t credits, Transmit& packet) noexcept {
   if (next_.reply == tail_ || yielded_count_ == kBatch) return false;
+  if (at(next_.reply).kind == ReplyKind::kSelective && next_.reply + 1 == tail_) tell_what_is_kept();  // by now
   const Reply& reply = at(next_.reply);
   // Only the bytes of reads have a pace; all else is too small to congest anything.
   if (!pace_.is_unlimited() && reply.kind == ReplyKind::kRead && !pace_.may_send(now)) return false;
@@ -229,6 +252,7 @@ bool Responder::poll_transmit(Instant now, std::uint8_t credits, Transmit& packe
   yielded = {next_.reply, next_.packet, 0};
   if (!pace_.is_unlimited() && reply.kind == ReplyKind::kRead) yielded.cost_ns = pace_.on_sent(now, packet.size);
   if (refused || reply.kind == ReplyKind::kAcknowledge) observe(TransportEvent::kAckSent);
+  if (reply.kind == ReplyKind::kSelective) observe(TransportEvent::kSelectiveAckSent);
   return true;
 }
 
@@ -247,15 +271,21 @@ void Responder::make_response(const Reply& reply, std::uint32_t number, std::uin
     case ReplyKind::kDone:
       code = kReadOnly;
       break;
+    case ReplyKind::kSelective:
+      made.selective_eth = arrived_behind(reply.psn);
+      break;
     case ReplyKind::kRead:
       code = read_code(number, packets_of(reply.length));
       payload = reply.length == 0 ? 0 : std::min(reply.length - number * connection_.mtu, connection_.mtu);
       break;
   }
-  made.bth.opcode = static_cast<wire::Opcode>(static_cast<std::uint8_t>(connection_.transport) | code);
+  made.bth.opcode = reply.kind == ReplyKind::kSelective
+                        ? wire::Opcode::kSelectiveAcknowledge
+                        : static_cast<wire::Opcode>(static_cast<std::uint8_t>(connection_.transport) | code);
   made.bth.pkey = connection_.pkey;
   made.bth.destination_qpn = connection_.destination;
   made.bth.psn = reply.psn + number;
+  made.bth.migration_request = connection_.repeats_selectively && selective_mark(made.bth.psn, connection_.destination);
   // Counted now, for a message that may be older: fewer than there are for it, never more.
   const bool is_ack = reply.syndrome.kind() == wire::SyndromeKind::kAck;
   made.aeth = {is_ack ? wire::Syndrome::ack(credits) : reply.syndrome, reply.msn};

@@ -19,6 +19,10 @@ enum class TransportEvent : std::uint8_t {
   kCnpSent,
   kCnpHandled,
   kEcnMarked,
+  kSentAgain,
+  kKeptEarly,
+  kSelectiveAckSent,
+  kSelectiveAckReceived,
 };
 
 // Thread-safety: any thread.

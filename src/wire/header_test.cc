@@ -11,6 +11,7 @@
 #include "wire/ieth.h"
 #include "wire/imm_dt.h"
 #include "wire/reth.h"
+#include "wire/selective_eth.h"
 #include "wire/test_packets.h"
 #include "wire/xrceth.h"
 
@@ -80,6 +81,16 @@ struct Golden<Xrceth> {
   static constexpr const char* used = "00 ffffff";
 };
 template <>
+struct Golden<SelectiveEth> {
+  static SelectiveEth value() {
+    SelectiveEth header;
+    for (const std::uint32_t index : {0U, 9U, 63U, 64U, 127U}) header.add(index);
+    return header;
+  }
+  static constexpr const char* bytes = "8040000000000001 8000000000000001";
+  static constexpr const char* used = "ffffffffffffffff ffffffffffffffff";
+};
+template <>
 struct Golden<ImmDt> {
   static ImmDt value() {
     ImmDt header;
@@ -94,7 +105,7 @@ struct Golden<ImmDt> {
 template <class T>
 class HeaderTest : public testing::Test {};
 
-using Headers = testing::Types<Bth, Deth, Reth, AtomicEth, Aeth, AtomicAckEth, ImmDt, Ieth, Feth, Xrceth>;
+using Headers = testing::Types<Bth, Deth, Reth, AtomicEth, Aeth, AtomicAckEth, ImmDt, Ieth, Feth, Xrceth, SelectiveEth>;
 TYPED_TEST_SUITE(HeaderTest, Headers);
 
 template <class T>

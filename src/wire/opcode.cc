@@ -12,6 +12,7 @@
 #include "wire/ieth.h"
 #include "wire/imm_dt.h"
 #include "wire/reth.h"
+#include "wire/selective_eth.h"
 #include "wire/xrceth.h"
 
 namespace verbena::wire {
@@ -61,6 +62,13 @@ constexpr std::array kOperationRows{
 constexpr OperationRow kCongestionRow{
     0x01, "CNP", Operation::kCongestion, Place::kOnly, HeaderSet(Header::kCnpReserved), false};
 
+constexpr OperationRow kSelectiveRow{0x11,
+                                     "SELECTIVE_ACKNOWLEDGE",
+                                     Operation::kSelectiveAcknowledge,
+                                     Place::kOnly,
+                                     HeaderSet(Header::kAeth, Header::kSelectiveEth),
+                                     false};
+
 constexpr std::uint8_t kLastUcCode = 0x0b;
 
 constexpr std::size_t kOpcodes = 256;
@@ -103,6 +111,7 @@ constexpr std::uint8_t size_with_bth(HeaderSet headers) noexcept {
       {Header::kImmDt, ImmDt::kSize},
       {Header::kIeth, Ieth::kSize},
       {Header::kCnpReserved, kCnpReservedSize},
+      {Header::kSelectiveEth, SelectiveEth::kSize},
   };
   std::size_t size = Bth::kSize;
   for (const auto& entry : kSizes) size += headers.has(entry.header) ? entry.size : 0;
@@ -138,6 +147,7 @@ constexpr Tables make_tables() noexcept {
     }
   }
   add(tables, Transport::kCnp, "", kCongestionRow, kCongestionRow.headers);
+  add(tables, Transport::kOwn, "", kSelectiveRow, kSelectiveRow.headers);
   return tables;
 }
 

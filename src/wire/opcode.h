@@ -3,7 +3,8 @@
 //
 // An opcode is a transport (upper three bits) and an operation (lower five). One table of operations says which headers
 // follow; the table of opcodes is computed from it. What is not in the table is an unknown opcode: reliable datagrams
-// (0x40), which no device implements, and the reserved codes.
+// (0x40), which no device implements, and the reserved codes. Of the codes that the specification leaves to
+// manufacturers (0xc0 to 0xff) one is used, between two ends that both have said so.
 #pragma once
 
 #include <concepts>
@@ -83,10 +84,12 @@ enum class Opcode : std::uint8_t {
   kXrcSendOnlyInvalidate,
   kXrcFlush = 0xbc,
   kXrcAtomicWrite,
+
+  kSelectiveAcknowledge = 0xd1,
 };
 
 // The value is the upper three bits of the opcode, in place.
-enum class Transport : std::uint8_t { kRc = 0x00, kUc = 0x20, kUd = 0x60, kCnp = 0x80, kXrc = 0xa0 };
+enum class Transport : std::uint8_t { kRc = 0x00, kUc = 0x20, kUd = 0x60, kCnp = 0x80, kXrc = 0xa0, kOwn = 0xc0 };
 
 enum class Operation : std::uint8_t {
   kSend,
@@ -100,6 +103,7 @@ enum class Operation : std::uint8_t {
   kFlush,
   kAtomicWrite,
   kCongestion,
+  kSelectiveAcknowledge,
 };
 
 // Where a packet stands in its message.
@@ -117,6 +121,7 @@ enum class Header : std::uint8_t {
   kImmDt,
   kIeth,
   kCnpReserved,  // the 16 zero bytes of a CNP
+  kSelectiveEth,
 };
 
 inline constexpr std::size_t kCnpReservedSize = 16;
@@ -158,7 +163,7 @@ struct OpcodeRow {
   // Travels from responder to requester.
   constexpr bool is_response() const noexcept {
     return operation == Operation::kReadResponse || operation == Operation::kAcknowledge ||
-           operation == Operation::kAtomicAcknowledge;
+           operation == Operation::kAtomicAcknowledge || operation == Operation::kSelectiveAcknowledge;
   }
   constexpr bool is_request() const noexcept { return !is_response() && operation != Operation::kCongestion; }
 };

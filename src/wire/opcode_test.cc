@@ -81,6 +81,7 @@ constexpr Fact kFacts[] = {
     {"XRC_SEND_ONLY_INVALIDATE", 0xb7, 20},
     {"XRC_FLUSH", 0xbc, 36},
     {"XRC_ATOMIC_WRITE", 0xbd, 32},
+    {"SELECTIVE_ACKNOWLEDGE", 0xd1, 32},  // a code for manufacturers
 };
 
 TEST(Opcode, TableHoldsWhatTheSpecificationDefinesAndNothingElse) {
@@ -112,6 +113,7 @@ TEST(Opcode, EnumeratorsStandAtTheirCodes) {
   EXPECT_EQ(row_of(Opcode::kXrcFetchAdd).name, "XRC_FETCH_ADD");
   EXPECT_EQ(row_of(Opcode::kXrcSendOnlyInvalidate).name, "XRC_SEND_ONLY_INVALIDATE");
   EXPECT_EQ(row_of(Opcode::kXrcAtomicWrite).name, "XRC_ATOMIC_WRITE");
+  EXPECT_EQ(row_of(Opcode::kSelectiveAcknowledge).name, "SELECTIVE_ACKNOWLEDGE");
 }
 
 TEST(Opcode, NameTellsImmediateInvalidateAndPlace) {

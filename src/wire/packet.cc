@@ -31,7 +31,8 @@ void decode_extensions(const std::byte* at, HeaderSet headers, Packet& packet) n
   if (headers.has(Header::kAeth)) at = take(at, packet.aeth);
   if (headers.has(Header::kAtomicAckEth)) at = take(at, packet.atomic_ack_eth);
   if (headers.has(Header::kImmDt)) at = take(at, packet.imm_dt);
-  if (headers.has(Header::kIeth)) take(at, packet.ieth);
+  if (headers.has(Header::kIeth)) at = take(at, packet.ieth);
+  if (headers.has(Header::kSelectiveEth)) take(at, packet.selective_eth);
 }
 
 void encode_extensions(std::byte* at, HeaderSet headers, const Packet& packet) noexcept {
@@ -45,6 +46,7 @@ void encode_extensions(std::byte* at, HeaderSet headers, const Packet& packet) n
   if (headers.has(Header::kImmDt)) at = put(at, packet.imm_dt);
   if (headers.has(Header::kIeth)) at = put(at, packet.ieth);
   if (headers.has(Header::kCnpReserved)) FieldWriter(at).zeros(kCnpReservedSize);
+  if (headers.has(Header::kSelectiveEth)) put(at, packet.selective_eth);
 }
 
 }  // namespace

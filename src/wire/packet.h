@@ -21,6 +21,7 @@
 #include "wire/imm_dt.h"
 #include "wire/opcode.h"
 #include "wire/reth.h"
+#include "wire/selective_eth.h"
 #include "wire/xrceth.h"
 
 namespace verbena::wire {
@@ -40,6 +41,7 @@ struct Packet {
   AtomicAckEth atomic_ack_eth{};
   ImmDt imm_dt{};
   Ieth ieth{};
+  SelectiveEth selective_eth{};
   std::span<const std::byte> payload{};  // without pad and ICRC
 };
 

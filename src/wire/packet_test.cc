@@ -131,7 +131,7 @@ TEST(Packet, UnknownOpcodesAreRefusedBothWays) {
     packet.bth.opcode = opcode;
     EXPECT_EQ(encode_headers(packet, bytes), 0U) << value;
   }
-  EXPECT_EQ(unknown, 256 - 65);
+  EXPECT_EQ(unknown, 256 - 66);
 }
 
 TEST(Packet, PayloadPointsIntoTheBytesAndLeavesPadAndIcrcOut) {

@@ -72,6 +72,7 @@ Packet random_packet(Random& random, Opcode opcode, std::span<const std::byte> p
   packet.atomic_ack_eth = {random()};
   packet.imm_dt = {draw<std::uint32_t>(random)};
   packet.ieth = {MemoryKey(draw<std::uint32_t>(random))};
+  packet.selective_eth = {{random(), random()}};
   packet.payload = payload;
   return packet;
 }
@@ -118,6 +119,7 @@ bool same(const Packet& a, const Packet& b) {
          agree(Header::kAtomicEth, a.atomic_eth, b.atomic_eth) && agree(Header::kAeth, a.aeth, b.aeth) &&
          agree(Header::kAtomicAckEth, a.atomic_ack_eth, b.atomic_ack_eth) &&
          agree(Header::kImmDt, a.imm_dt, b.imm_dt) && agree(Header::kIeth, a.ieth, b.ieth) &&
+         agree(Header::kSelectiveEth, a.selective_eth, b.selective_eth) &&
          std::equal(a.payload.begin(), a.payload.end(), b.payload.begin(), b.payload.end());
 }
 

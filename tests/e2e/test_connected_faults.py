@@ -75,3 +75,31 @@ def test_a_network_that_loses_all_is_told_of(hosts):
     assert statuses(one.poll()) == [12]
     seen = counts(hosts)
     assert seen["retries_exceeded"] == 1 and seen["ack_timeouts"] == 4 and seen["impair_loss"] >= 4, seen
+
+
+def sent_again(hosts, ends, again):
+    """How many packets two ends send a second time over a network that loses one in a hundred. Takes the connection down."""
+    envs = [{"VERBENA_IMPAIR": f"loss=1%,seed={seed}", **env} for seed, env in zip((21, 22), ends)]
+    one, other = pair(*hosts, envs=envs, psn=0xfffff0, peer_psn=0x7fffff, timeout=14, retry=7, mtu=3)
+    for number in range(again):
+        one.fill(0, HALF, f"near {number}")
+        other.fill(HALF, HALF, f"far {number}")
+        one.post("write", 1, 0, HALF, other.at(0))
+        one.post("read", 2, HALF, HALF, other.at(HALF))
+        assert statuses(one.poll(2, 60)) == [SUCCESS] * 2
+        assert other.digest(0, HALF) == one.digest(0, HALF) and one.is_pattern(HALF, HALF, f"far {number}")
+    seen = counts(hosts)
+    print(ends, {name: count for name, count in seen.items() if count})
+    assert seen["impair_loss"] > 0 and seen["retries_exceeded"] == 0, seen
+    one.end()
+    other.end()
+    return seen
+
+
+def test_only_what_was_lost_is_sent_again(hosts):
+    off = {"VERBENA_SELECTIVE_REPEAT": "off"}
+    selective, half, none = (sent_again(hosts, ends, 8) for ends in (({}, {}), ({}, off), (off, off)))
+    assert selective["selective_acks_received"] > 0 and selective["early_requests_kept"] > 0, selective
+    assert selective["packets_sent_again"] * 3 < none["packets_sent_again"], (selective, none)
+    for seen in (half, none):
+        assert seen["selective_acks_sent"] == seen["early_requests_kept"] == 0, seen

@@ -48,13 +48,17 @@ void WireWatch::on_request(const wire::Packet& packet) {
 void WireWatch::on_response(const wire::Packet& packet) {
   const Psn psn = packet.bth.psn;
   ASSERT_TRUE(begun_) << "an answer to nothing";
-  ASSERT_LT(psn.distance_from(highest_), 0) << "an answer to what was never sent";
-  bool acknowledges = true;
+  const bool is_selective = packet.bth.opcode == wire::Opcode::kSelectiveAcknowledge;  // its PSN is the first missing
+  ASSERT_LT(psn.distance_from(highest_), is_selective ? 1 : 0) << "an answer to what was never sent";
+  if (is_selective) {
+    ASSERT_TRUE(agreement_.both_repeat()) << "a standard peer is told what it does not know";
+  }
+  bool acknowledges = !is_selective;
   if (wire::row_of(packet.bth.opcode).headers.has(wire::Header::kAeth)) {
     ASSERT_LE(packet.aeth.msn, messages_) << "more messages done than there are";
     ASSERT_GE(packet.aeth.msn, msn_) << "the MSN went back";
     msn_ = packet.aeth.msn;
-    acknowledges = packet.aeth.syndrome.kind() == wire::SyndromeKind::kAck;
+    acknowledges = acknowledges && packet.aeth.syndrome.kind() == wire::SyndromeKind::kAck;
   }
   const Psn end = acknowledges ? psn + 1 : psn;
   if (end.distance_from(answered_) > 0) answered_ = end;
@@ -232,6 +236,9 @@ WorldOutcome ConnectedWorld::run(std::uint64_t packets, std::uint64_t requests) 
     outcome.sequence_naks += station->events(TransportEvent::kSequenceNakReceived);
     outcome.duplicates += station->events(TransportEvent::kDuplicateRequest);
     outcome.cnps += station->events(TransportEvent::kCnpHandled);
+    outcome.sent_again += station->events(TransportEvent::kSentAgain);
+    outcome.kept_early += station->events(TransportEvent::kKeptEarly);
+    outcome.selective_acks += station->events(TransportEvent::kSelectiveAckSent);
     outcome.damaged += station->drops(Drop::kIcrcMismatch);
     outcome.digest ^= station->digest();
   }

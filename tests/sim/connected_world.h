@@ -35,6 +35,9 @@ struct WorldOutcome {
   std::uint64_t duplicates = 0;
   std::uint64_t damaged = 0;
   std::uint64_t cnps = 0;
+  std::uint64_t sent_again = 0;  // packets
+  std::uint64_t kept_early = 0;
+  std::uint64_t selective_acks = 0;
   std::uint64_t digest = 0;
 
   friend bool operator==(const WorldOutcome&, const WorldOutcome&) = default;
@@ -62,6 +65,8 @@ class ConnectedWorld {
 
   // Posts until `packets` have been sent or `requests` posted, whichever comes first, then waits until all is done.
   WorldOutcome run(std::uint64_t packets, std::uint64_t requests);
+  // From now on the network is as `impairment` says.
+  void change(const Impairment& impairment) { network_.change(impairment); }
 
  private:
   struct Receive {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <string>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -73,26 +74,104 @@ WorldPlan plan_of(std::uint64_t seed, const Impairment& impairment) {
   return plan;
 }
 
-class ConnectionsTest : public ::testing::TestWithParam<Weather> {};
+// Which ends repeat selectively.
+enum class Repeaters : std::uint8_t { kBoth, kOne, kNone };
+
+WorldPlan with(WorldPlan plan, Repeaters repeaters) {
+  for (Agreement& agreement : plan.connections) {
+    agreement.first_repeats = repeaters != Repeaters::kNone;
+    agreement.second_repeats = repeaters == Repeaters::kBoth;
+  }
+  return plan;
+}
+
+class ConnectionsTest : public ::testing::TestWithParam<std::tuple<Weather, Repeaters>> {
+ protected:
+  static WorldPlan plan(std::uint64_t seed) {
+    return with(plan_of(seed, std::get<Weather>(GetParam()).impairment), std::get<Repeaters>(GetParam()));
+  }
+};
 
 TEST_P(ConnectionsTest, DoWhatIsAskedOnceAndInOrder) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    ConnectedWorld world(seed, plan_of(seed, GetParam().impairment));
-    world.run(8'000, 3'000);
+    const WorldOutcome outcome = ConnectedWorld(seed, plan(seed)).run(8'000, 3'000);
     if (HasFailure()) return;
+    if (std::get<Repeaters>(GetParam()) == Repeaters::kBoth) continue;
+    EXPECT_EQ(outcome.kept_early, 0U);
+    EXPECT_EQ(outcome.selective_acks, 0U);
   }
 }
 
 TEST_P(ConnectionsTest, TheSameSeedIsTheSameRun) {
-  const WorldPlan plan = plan_of(77, GetParam().impairment);
+  const WorldPlan plan = ConnectionsTest::plan(77);
   const WorldOutcome first = ConnectedWorld(77, plan).run(4'000, 2'000);
   EXPECT_EQ(first, ConnectedWorld(77, plan).run(4'000, 2'000));
   EXPECT_NE(first, ConnectedWorld(78, plan).run(4'000, 2'000));
 }
 
-INSTANTIATE_TEST_SUITE_P(Weathers, ConnectionsTest, ::testing::ValuesIn(weathers()),
-                         [](const auto& instance) { return instance.param.name; });
+std::string name_of_run(const ::testing::TestParamInfo<ConnectionsTest::ParamType>& run) {
+  constexpr std::array<const char*, 3> kNames{"BothRepeat", "OneRepeats", "NoneRepeats"};
+  const auto& [weather, repeaters] = run.param;
+  return weather.name + kNames[static_cast<std::size_t>(repeaters)];
+}
+
+INSTANTIATE_TEST_SUITE_P(Weathers, ConnectionsTest,
+                         ::testing::Combine(::testing::ValuesIn(weathers()),
+                                            ::testing::Values(Repeaters::kBoth, Repeaters::kOne, Repeaters::kNone)),
+                         name_of_run);
+
+// Long messages of every kind on one connection, and nothing else in the way.
+WorldPlan long_haul(QpType type) {
+  WorldPlan plan;
+  Agreement agreement;
+  agreement.type = type;
+  agreement.timeout = 12;  // 17 ms
+  agreement.depth = 24;
+  agreement.window = 128;
+  agreement.first_psn = 0xfffff0;
+  plan.connections.push_back(agreement);
+  plan.longest = 40'000;
+  plan.receives = plan.station_receives = 32;
+  plan.impairment.least_delay = plan.impairment.most_delay = Duration(10'000);
+  return plan;
+}
+
+class LongHaulTest : public ::testing::TestWithParam<QpType> {};
+
+TEST_P(LongHaulTest, OnePacketInAHundredLostAFewAreSentAgain) {
+  WorldPlan plan = long_haul(GetParam());
+  plan.impairment.loss = 0.01;
+  const auto run = [&plan](Repeaters repeaters) {
+    const WorldOutcome outcome = ConnectedWorld(3, with(plan, repeaters)).run(60'000, UINT64_MAX);
+    std::cout << (repeaters == Repeaters::kBoth ? "selective" : "go-back-N") << ": of " << outcome.packets
+              << " packets " << outcome.sent_again << " sent again, " << outcome.timeouts << " timeouts\n";
+    return outcome;
+  };
+  const WorldOutcome selective = run(Repeaters::kBoth);
+  EXPECT_LT(selective.sent_again * 8, run(Repeaters::kNone).sent_again);
+  EXPECT_GT(selective.kept_early, 0U);
+  EXPECT_GT(selective.selective_acks, 0U);
+  // Half of the packets are requests; of the answers only those to reads are asked for again.
+  EXPECT_LT(selective.sent_again, selective.packets * 3 / 100);
+}
+
+TEST_P(LongHaulTest, WhatIsOnlyOvertakenIsNotSentAgain) {
+  ConnectedWorld world(4, long_haul(GetParam()));
+  const WorldOutcome before = world.run(2'000, UINT64_MAX);  // in which the ends get to know each other
+  ASSERT_EQ(before.sent_again, 0U);
+  Impairment overtaking;
+  overtaking.least_delay = overtaking.most_delay = Duration(10'000);
+  overtaking.reordering = 0.05;
+  world.change(overtaking);
+  const WorldOutcome after = world.run(60'000, UINT64_MAX);
+  EXPECT_EQ(after.sent_again, 0U);
+  EXPECT_EQ(after.timeouts, 0U);
+  EXPECT_GT(after.kept_early, 500U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, LongHaulTest, ::testing::Values(QpType::kRc, QpType::kXrcSend),
+                         [](const auto& instance) { return std::string(name_of(instance.param)); });
 
 TEST(Connections, OnAFineNetworkNothingIsSentTwice) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
@@ -145,7 +224,10 @@ TEST(ConnectionsSoak, HoldForAsManyPackets) {
     const std::uint64_t seed = 1'000 + seeds++;
     SCOPED_TRACE("seed " + std::to_string(seed));
     const Weather& weather = weathers()[seed % weathers().size()];
-    const WorldOutcome outcome = ConnectedWorld(seed, plan_of(seed, weather.impairment)).run(kOfASeed, UINT64_MAX);
+    constexpr std::array kRepeaters{Repeaters::kBoth, Repeaters::kBoth, Repeaters::kOne, Repeaters::kNone};
+    const Repeaters repeaters = kRepeaters[seed / weathers().size() % kRepeaters.size()];
+    const WorldPlan plan = with(plan_of(seed, weather.impairment), repeaters);
+    const WorldOutcome outcome = ConnectedWorld(seed, plan).run(kOfASeed, UINT64_MAX);
     if (HasFailure()) return;
     sum.packets += outcome.packets;
     sum.retransmissions += outcome.retransmissions;
@@ -155,12 +237,15 @@ TEST(ConnectionsSoak, HoldForAsManyPackets) {
     sum.duplicates += outcome.duplicates;
     sum.damaged += outcome.damaged;
     sum.cnps += outcome.cnps;
+    sum.sent_again += outcome.sent_again;
+    sum.kept_early += outcome.kept_early;
     for (const StreamCounts& counts : outcome.streams) requests += counts.posted;
   }
   std::cout << sum.packets << " packets of " << requests << " requests over " << seeds
             << " seeds: " << sum.retransmissions << " times sent again, " << sum.timeouts << " timeouts, "
             << sum.sequence_naks << " sequence NAKs, " << sum.rnr_naks << " RNR NAKs, " << sum.duplicates
-            << " duplicates, " << sum.damaged << " damaged, " << sum.cnps << " CNPs\n";
+            << " duplicates, " << sum.damaged << " damaged, " << sum.cnps << " CNPs, " << sum.sent_again
+            << " packets sent again, " << sum.kept_early << " kept early\n";
 }
 
 }  // namespace

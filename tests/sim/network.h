@@ -64,6 +64,8 @@ class Network {
   const LinkCounts& counts(const Gid& address) const { return links_.at(address).counts; }
   void forget_counts(const Gid& address) { links_.at(address).counts = {}; }
 
+  void change(const Impairment& impairment) { impairment_ = impairment; }
+
   // How many copies are on their way: 0, 1 or 2.
   int send(Datagram datagram, Instant now) {
     if (happens(impairment_.loss)) return 0;

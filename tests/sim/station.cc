@@ -36,7 +36,7 @@ std::uint8_t mtu_number(std::uint32_t bytes) {
 }  // namespace
 
 Station::Station(std::uint8_t number, Network& network, std::size_t memory)
-    : host_(number, 4096), network_(network), memory_(memory, kGuard) {
+    : is_first_(number == 1), host_(number, 4096), network_(network), memory_(memory, kGuard) {
   local_ = host_.region_of(memory_.data(), memory_.size(), kLocalWrite);
   static_cast<void>(host_.memory().insert(local_));
   network.connect(host_.gid(kFamily), [this](const Datagram& datagram, Instant now) { on_datagram(datagram, now); });
@@ -50,12 +50,14 @@ void Station::add_connection(const Agreement& agreement, bool shared) {
   config.signal_all = agreement.signal_all;
   config.observer = this;
   config.minds_congestion = agreement.minds_congestion;
+  config.repeats_selectively = is_first_ ? agreement.first_repeats : agreement.second_repeats;
   if (shared) config.shared_receives = &shared_;
   std::unique_ptr<QueuePair> receiver;
   if (agreement.is_xrc()) {
     const auto number = kFirstReceiverQpn + static_cast<std::uint32_t>(ends_.size());
     QpConfig receiving = host_.config(number, QpType::kXrcReceive);
     receiving.observer = this;
+    receiving.repeats_selectively = config.repeats_selectively;
     receiver = std::make_unique<QueuePair>(receiving);
     XrcTarget target = host_.xrc_target();
     target.receives = &shared_;

@@ -32,8 +32,11 @@ struct Agreement {
   std::uint32_t first_psn = 0;  // of the end with the lower number; the other's is three more
   bool signal_all = false;
   bool minds_congestion = true;
+  bool first_repeats = true;  // the end with the lower number repeats selectively
+  bool second_repeats = true;
 
   bool is_reliable() const { return type != engine::QpType::kUc; }
+  bool both_repeat() const { return is_reliable() && first_repeats && second_repeats; }
   bool is_xrc() const { return type == engine::QpType::kXrcSend; }
 };
 
@@ -116,6 +119,7 @@ class Station final : engine::TransportObserver {
   void transmit_requests(std::size_t connection, Instant now, std::size_t budget);
   void transmit_responses(std::size_t connection, Instant now, std::size_t budget);
 
+  const bool is_first_;
   engine::testing::Host host_;
   Network& network_;
   std::vector<std::byte> memory_;
@@ -129,7 +133,7 @@ class Station final : engine::TransportObserver {
   std::vector<End> ends_;
   Watch watch_;
   std::array<std::uint64_t, kDropCount> drops_{};
-  std::array<std::uint64_t, 16> events_{};
+  std::array<std::uint64_t, 32> events_{};
   std::uint64_t packets_ = 0;
   std::uint64_t digest_ = 0xcbf29ce484222325;
 };
