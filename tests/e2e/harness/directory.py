@@ -51,6 +51,10 @@ class Traffic:
     def stats(self):
         return self._asked(self.near, "stats")
 
+    def events(self):
+        """What the sender's subscriber was told so far: kind -> cause -> how many."""
+        return self._asked(self.near, "events")
+
     def counts(self):
         """The counts of the sender's directory."""
         return self.stats()["directory"]
@@ -73,8 +77,12 @@ class Traffic:
         return total
 
     def end(self):
-        """Nothing was destroyed in flight, nothing is left; returns the final word of the sender."""
+        """As finish(), and nothing was destroyed in flight."""
         assert self.device_counts()["ah_in_use"] == 0
+        return self.finish()
+
+    def finish(self):
+        """Nothing is left, and no send failed; returns the final word of the sender."""
         finals = []
         for process in (self.near, self.far):
             process.say("quit")

@@ -1,6 +1,6 @@
 // Datagrams through a directory that nobody looks after: what the tests of faults stand on.
 //
-//     directory_traffic [MICROSECONDS between two rounds, 2000 by default]
+//     directory_traffic [MICROSECONDS between two rounds, 2000 by default [DEVICE, the first usable one by default]]
 //
 // Says "ready QPN", then reads commands, a line each, and answers:
 //     peer ADDRESS QPN [FLOW]   one more destination, which each round sends one datagram; "peer INDEX"
@@ -8,6 +8,7 @@
 //                               sent at or after that time of the monotonic clock
 //     sources                   "sources {GID: when its last datagram was sent}", of what arrived
 //     stats                     "stats {...}": the directory's counts and this program's own
+//     events                    "events {KIND: {CAUSE: how many}}": what its subscriber was told so far
 //     quit                      closes everything; "final {...}" with what was left
 // A destination is asked for until there is a handle of it. From then on nothing is done about it but next().
 #include <algorithm>
@@ -19,6 +20,7 @@
 #include <cstring>
 #include <iostream>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -77,13 +79,32 @@ T must(Result<T> made, const char* what) {
   return std::move(*made);
 }
 
+// What the directory told a subscriber, counted.
+class Told {
+ public:
+  void operator()(const AhEvent& event) {
+    const std::lock_guard lock(mutex_);
+    counts_[to_string(event.kind)][to_string(event.cause)] += 1;
+  }
+  Json counts() const {
+    const std::lock_guard lock(mutex_);
+    return counts_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, std::map<std::string, std::uint64_t>> counts_;  // guarded by mutex_
+};
+
 class Traffic {
  public:
-  Traffic()
-      : context_(must(Context::open_first_usable(), "device")),
+  explicit Traffic(const std::string& device)
+      : context_(must(device.empty() ? Context::open_first_usable() : Context::open(device), "device")),
         domain_(must(ProtectionDomain::create(context_), "domain")),
         directory_(must(AhDirectory::create(domain_, 1), "directory")),
-        lane_(must(Lane::open(context_, domain_, directory_), "queue pair")) {}
+        lane_(must(Lane::open(context_, domain_, directory_), "queue pair")) {
+    must(directory_.subscribe([this](const AhEvent& event) { told_(event); }), "subscription");
+  }
 
   std::uint32_t qpn() const { return lane_->qpn(); }
   void round();
@@ -96,6 +117,7 @@ class Traffic {
   Json stats() const;
   Json close();
 
+  Told told_;  // outlives the directory, which calls it
   Context context_;
   ProtectionDomain domain_;
   AhDirectory directory_;
@@ -197,6 +219,8 @@ bool Traffic::obey(const std::string& line) {
     waited_ = std::move(waited);
   } else if (verb == "sources") {
     std::cout << "sources " << Json(sources_) << std::endl;
+  } else if (verb == "events") {
+    std::cout << "events " << told_.counts() << std::endl;
   } else if (verb == "stats") {
     std::cout << "stats " << stats() << std::endl;
   } else {
@@ -231,8 +255,8 @@ class Lines {
   bool ended_ = false;
 };
 
-void run(std::chrono::microseconds pause) {
-  Traffic traffic;
+void run(std::chrono::microseconds pause, const std::string& device) {
+  Traffic traffic(device);
   Lines lines;
   std::cout << "ready " << traffic.qpn() << std::endl;
   for (;;) {
@@ -248,6 +272,6 @@ void run(std::chrono::microseconds pause) {
 }  // namespace verbena::e2e
 
 int main(int argc, char** argv) {
-  verbena::e2e::run(std::chrono::microseconds(argc > 1 ? std::atoi(argv[1]) : 2000));
+  verbena::e2e::run(std::chrono::microseconds(argc > 1 ? std::atoi(argv[1]) : 2000), argc > 2 ? argv[2] : "");
   return 0;
 }
