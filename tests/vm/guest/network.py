@@ -83,6 +83,12 @@ class Kernel(Host):
         for address in addresses:
             eventually(lambda wanted=address: self.find_gid(device, wanted) is not None, 10, f"{device} has {address}")
 
+    def restart_device(self, device, link, *addresses):
+        """As when its machine has started again: nothing is left of what there was."""
+        run(["rdma", "link", "delete", device])
+        self.devices.remove(device)
+        self.add_device(device, link, addresses)
+
     def find_gid(self, device, address):
         """The index of the GID for this address, or None."""
         wanted = ipaddress.ip_address(address)
