@@ -328,6 +328,7 @@ class Core : public std::enable_shared_from_this<Core> {
   const std::size_t max_entries_;
   const std::shared_ptr<Arbiter> arbiter_;
   const std::shared_ptr<Account> account_;
+  const std::uint64_t seed_;      // of everything that this directory draws
   std::atomic<bool> light_;  // see SendQueue::light; falls under senders_mutex_
 
   GidTable gids_;
