@@ -16,6 +16,7 @@ struct Route {
   Gid gateway;               // zero where the destination is on the link
   bool local = false;        // the destination is an address of this host
   std::uint32_t mtu = 0;     // of the route, where it has one of its own; else 0
+  std::uint8_t hop_limit = 0;  // likewise
 };
 
 // Looks `destination` up; `netdev` != 0 asks for the route by that interface only.

@@ -111,6 +111,8 @@ class Core : public std::enable_shared_from_this<Core> {
   // core_report.cc
   PortSpeed port_speed() const;  // 0 where the device does not say; asks it
   Result<EffectiveAddress> effective(const Binding& binding);
+  // Puts into it what the device is known to change.
+  void alter(EffectiveAddress& address) const;
   AhStats stats();
   std::vector<AhRow> rows();
 

@@ -14,25 +14,28 @@ from harness.network import run
 from harness.process import eventually
 
 MORE = ["10.9.2.2", "10.9.2.3"]
-ADDRESSES = ["10.9.0.2", "fd09::2", *MORE]
+MOVES = "10.9.6.2"
+NETS = ["10.9.2.0/24", f"{MOVES}/32"]
+ADDRESSES = ["10.9.0.2", "fd09::2", *MORE, MOVES]
 
 
 def lead(kernel):
     """The routes of the pair, and those to the further addresses of the far end."""
     kernel.lead()
-    batch(["route replace 10.9.2.0/24 dev rxea src 10.9.0.1 table 101"])
+    batch([f"route replace {net} dev rxea src 10.9.0.1 table 101" for net in NETS])
 
 
 @pytest.fixture(scope="module")
 def traffic(pair):
     pair.sysctl("net.ipv6.conf.rxea.keep_addr_on_down=1", "net.ipv6.conf.rxeb.keep_addr_on_down=1",
                 "net.ipv4.conf.rxeb.arp_notify=1", "net.ipv6.conf.rxeb.ndisc_notify=1")
-    batch([*(f"address add {address}/24 dev rxeb" for address in MORE), "rule add pref 5 iif lo to 10.9.2.0/24 lookup 101"])
+    batch([*(f"address add {address}/32 dev rxeb" for address in (*MORE, MOVES)),
+           *(f"rule add pref 5 iif lo to {net} lookup 101" for net in NETS)])
     lead(pair)
     try:
         yield RxeTraffic(pair, ADDRESSES)
     finally:
-        batch(["rule delete pref 5 to 10.9.2.0/24"])
+        batch([f"rule delete pref 5 to {net}" for net in NETS])
 
 
 @pytest.fixture
@@ -124,6 +127,26 @@ def test_a_next_hop_with_another_mac_address(traffic, told):
         assert told("stale", "neighbour") and told("replaced", "neighbour"), traffic.events()
 
 
-def test_nothing_is_left_and_no_send_failed(traffic):
+def test_a_neighbour_that_moves_to_another_interface(pair, traffic, told):
     with described(traffic):
-        traffic.finish()
+        run(["modprobe", "macvlan"])
+        batch(["link add link rxea name mv0 type macvlan mode bridge", "link set mv0 up", "address add 10.9.6.1/32 dev mv0"])
+        eventually(lambda: pair.find_gid("rxe0", "10.9.6.1") is not None, 20, "the port has a GID of the other interface")
+        before = traffic.counts()
+        batch([f"route replace {MOVES}/32 dev mv0 src 10.9.6.1 table 101"])
+        moved = time.monotonic_ns()
+        traffic.wait_count("replaced", before["replaced"])
+        traffic.recovered("a neighbour that moved to another interface", 30, moved)
+        eventually(lambda: "::ffff:10.9.6.1" in traffic.sources(), 20, "it is sent to from there")
+        assert told("replaced"), traffic.events()
+        before = traffic.counts()
+        batch(["link delete mv0"])
+        lead(pair)
+        back = time.monotonic_ns()
+        traffic.recovered("its return", 30, back)
+
+
+def test_nothing_is_left(traffic):
+    with described(traffic):
+        final = traffic.finish()
+    print(f"sends that failed: {final['failed_sends']}; queue pairs that this cost: {final['queue_pairs_replaced']}")

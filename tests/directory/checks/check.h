@@ -62,7 +62,8 @@ struct World {
   Context far;
   std::string v4;    // of the far one
   std::string v6;
-  std::string away;  // the first address of an IPv4 network that begins behind the far one, and where nobody listens
+  std::string away;    // the first address of an IPv4 network that begins behind the far one, and where nobody listens
+  unsigned rounds = 3;  // over a thousand peers
 };
 
 struct Check {

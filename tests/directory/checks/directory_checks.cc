@@ -1,6 +1,6 @@
 // The middleware between two devices of this host, looked at from within: limits, storms, tenants, attributes, replies.
 //
-//     directory_checks --near DEVICE --far DEVICE --v4 ADDRESS --v6 ADDRESS --away ADDRESS [CHECK...]
+//     directory_checks --near DEVICE --far DEVICE --v4 ADDRESS --v6 ADDRESS --away ADDRESS [--rounds N] [CHECK...]
 //     directory_checks --list
 //
 // --v4 and --v6: of the far device. --away: the first address of an IPv4 network of 65,536 behind it, where nobody
@@ -82,6 +82,9 @@ int main(int argc, char** argv) {
   app.add_option("--v4", world.v4, "An IPv4 address of the far device");
   app.add_option("--v6", world.v6, "An IPv6 address of the far device");
   app.add_option("--away", world.away, "The first address of a network behind it, where nobody listens");
+  app.add_option("--rounds", world.rounds, "How often each of a thousand peers has its turn")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_flag("--list", only_list, "The names of the checks, and nothing else");
   app.add_option("check", wanted, "Only these");
   CLI11_PARSE(app, argc, argv);

@@ -133,10 +133,10 @@ void rotation(const World& world, Findings& findings) {
   ledger.take_most_alive();
   End near(world.near, few_handles());
   Rotation rounds(world, near.directory, *near.lane, *far.lane);
-  for (std::uint32_t round = 0; round < 3; ++round) rounds.run(round, kPeers, 32);
+  for (std::uint32_t round = 0; round < world.rounds; ++round) rounds.run(round, kPeers, 32);
   findings.note("sent", rounds.tally().sent);
   findings.note("arrived", rounds.tally().arrived);
-  findings.expect_equal<std::uint64_t>(rounds.tally().sent, 3 * kPeers, "sends");
+  findings.expect_equal<std::uint64_t>(rounds.tally().sent, world.rounds * kPeers, "sends");
   findings.expect_equal<std::uint64_t>(rounds.tally().wrong, 0, "datagrams for somebody else");
   expect_within_limit(near.directory.stats(), violations, findings);
   near.close(findings);
@@ -148,6 +148,7 @@ void rotation_of_four_threads(const World& world, Findings& findings) {
   Ledger& ledger = Ledger::of_this_process();
   const std::uint64_t violations = ledger.violations();
   constexpr std::size_t kThreads = 4;
+  const auto share = static_cast<std::uint32_t>(kPeers / kThreads * world.rounds);
   End far(world.far);
   ledger.take_most_alive();
   End near(world.near, few_handles());
@@ -163,7 +164,7 @@ void rotation_of_four_threads(const World& world, Findings& findings) {
     threads.emplace_back([&, i] {
       try {
         Rotation rounds(world, near.directory, *lanes[i], *ends[i]);
-        rounds.run(static_cast<std::uint32_t>(250 * i), kPeers, 8);
+        rounds.run(static_cast<std::uint32_t>(kPeers / kThreads * i), share, 8);
         tallies[i] = rounds.tally();
       } catch (const std::exception& why) {
         broken[i] = why.what();
@@ -173,7 +174,7 @@ void rotation_of_four_threads(const World& world, Findings& findings) {
   for (std::thread& thread : threads) thread.join();
   for (std::size_t i = 0; i < kThreads; ++i) {
     findings.expect(broken[i].empty(), broken[i]);
-    findings.expect_equal<std::uint64_t>(tallies[i].sent, kPeers, "sends");
+    findings.expect_equal<std::uint64_t>(tallies[i].sent, share, "sends");
     findings.expect_equal<std::uint64_t>(lanes[i]->failed(), 0, "sends that completed with an error");
   }
   expect_within_limit(near.directory.stats(), violations, findings);

@@ -16,7 +16,7 @@ NAMES = [
     "what_keeps_a_domain_is_named_with_its_place",
     "what_nobody_closed_is_reported_with_its_place",
     "effective_attributes_are_those_that_the_device_was_given",
-    "hop_limit_and_traffic_class_arrive_as_asked_for",
+    "hop_limit_and_traffic_class_arrive_as_told",
     "twenty_replies_take_one_creation_in_either_family",
 ]
 

@@ -10,7 +10,8 @@
 //     stats                     "stats {...}": the directory's counts and this program's own
 //     events                    "events {KIND: {CAUSE: how many}}": what its subscriber was told so far
 //     quit                      closes everything; "final {...}" with what was left
-// A destination is asked for until there is a handle of it. From then on nothing is done about it but next().
+// A destination is asked for until there is a handle of it. From then on nothing is done about it but next(). A queue pair
+// that a failed send has left in error is replaced, as any application must.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -113,6 +114,7 @@ class Traffic {
 
  private:
   void ask(Peer& peer);
+  void mend();
   void arrived(std::span<const std::byte> payload, std::span<const std::byte, 40> grh, const ibv_wc& completion);
   Json stats() const;
   Json close();
@@ -128,6 +130,8 @@ class Traffic {
   std::uint64_t sent_ = 0;
   std::uint64_t received_ = 0;
   std::uint64_t unready_ = 0;
+  std::uint64_t failed_ = 0;   // sends, of earlier queue pairs
+  std::uint64_t mended_ = 0;   // queue pairs
   std::uint64_t refused_ = 0;  // askings that ended in an error
 };
 
@@ -147,6 +151,13 @@ void Traffic::ask(Peer& peer) {
   peer.asking = true;
 }
 
+void Traffic::mend() {
+  failed_ += lane_->failed();
+  ++mended_;
+  lane_.reset();
+  lane_ = must(Lane::open(context_, domain_, directory_), "another queue pair");
+}
+
 void Traffic::round() {
   for (std::size_t index = 0; index < peers_.size(); ++index) {
     Peer& peer = peers_[index];
@@ -162,6 +173,7 @@ void Traffic::round() {
     ++sent_;
   }
   must(lane_->poll_sends(), "completions of sends");
+  if (lane_->failed() != 0) mend();
   must(lane_->receive([this](auto payload, auto grh, const ibv_wc& wc) { arrived(payload, grh, wc); }), "receive");
 }
 
@@ -181,7 +193,8 @@ void Traffic::arrived(std::span<const std::byte> payload, std::span<const std::b
 
 Json Traffic::stats() const {
   Json answer{{"sent", sent_}, {"received", received_}, {"unready", unready_}, {"asked_in_vain", refused_}};
-  answer["failed_sends"] = lane_->failed();
+  answer["failed_sends"] = failed_ + lane_->failed();
+  answer["queue_pairs_replaced"] = mended_;
   const AhStats stats = directory_.stats();
   for (const AhStatRow& row : ah_stat_rows()) answer["directory"][row.name] = stats.*row.value;
   return answer;
