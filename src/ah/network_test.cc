@@ -17,9 +17,9 @@ constexpr MacAddress kOtherMac{2, 0, 0, 0, 0, 2};
 // A kernel whose routes and neighbours a test decides.
 struct Kernel {
   std::mutex mutex;
-  std::map<Gid, MacAddress> macs;  // guarded by mutex, as all
-  std::map<Gid, Gid> gateways;     // destination to gateway
-  std::map<Gid, Gid> sources;      // destination to the address to send from
+  std::map<Gid, MacAddress> macs;        // guarded by mutex, as all
+  std::map<Gid, Gid> gateways;           // destination to gateway
+  std::map<Gid, Gid> sources;            // destination to the address to send from
   std::map<Gid, std::uint32_t> netdevs;  // destination to interface, where it is not the usual one
   bool has_routes = true;
   std::uint64_t look_ups = 0;

@@ -25,10 +25,10 @@ std::string apply_kernel_hop_limit(DeviceKind kind, GidType type, std::optional<
                                    ibv_ah_attr& attributes) {
   if (kind != DeviceKind::kKernelSoftware || type != GidType::kRoceV2 || attributes.is_global == 0) return {};
   const std::uint8_t asked = attributes.grh.hop_limit;
-  if (!kernels) return fmt::format("hop limit {}: the kernel sends with that of its route instead", asked);
+  if (!kernels) return fmt::format("grh.hop_limit: {} asked for, that of the kernel's route made", asked);
   if (*kernels == asked) return {};
   attributes.grh.hop_limit = *kernels;
-  return fmt::format("hop limit {}: the kernel sends with that of its route instead, {}", asked, *kernels);
+  return fmt::format("grh.hop_limit: {} asked for, {} made (that of the kernel's route)", asked, *kernels);
 }
 
 }  // namespace verbena::rdma

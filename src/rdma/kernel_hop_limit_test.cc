@@ -34,7 +34,7 @@ TEST(KernelHopLimit, IsTheRoutesOwnElseTheStandard) {
 TEST(KernelHopLimit, TakesThePlaceOfWhatWasAskedForOnTheKernelsDeviceOnly) {
   ibv_ah_attr attributes = with_hop_limit(7);
   EXPECT_THAT(apply_kernel_hop_limit(DeviceKind::kKernelSoftware, GidType::kRoceV2, 64, attributes),
-              HasSubstr("hop limit 7: the kernel sends with that of its route instead, 64"));
+              HasSubstr("grh.hop_limit: 7 asked for, 64 made"));
   EXPECT_EQ(attributes.grh.hop_limit, 64);
   EXPECT_THAT(apply_kernel_hop_limit(DeviceKind::kKernelSoftware, GidType::kRoceV2, 64, attributes), IsEmpty());
   for (const DeviceKind kind : {DeviceKind::kVerbena, DeviceKind::kHardware}) {
@@ -47,7 +47,7 @@ TEST(KernelHopLimit, TakesThePlaceOfWhatWasAskedForOnTheKernelsDeviceOnly) {
 TEST(KernelHopLimit, ThatIsNotKnownIsSaid) {
   ibv_ah_attr attributes = with_hop_limit(7);
   EXPECT_THAT(apply_kernel_hop_limit(DeviceKind::kKernelSoftware, GidType::kRoceV2, std::nullopt, attributes),
-              HasSubstr("hop limit 7"));
+              HasSubstr("grh.hop_limit: 7 asked for, that of"));
   EXPECT_EQ(attributes.grh.hop_limit, 7);
 }
 

@@ -62,10 +62,10 @@ void effective(const World& world, Findings& findings) {
     const ibv_ah_attr& says = told.attributes;
     // What the device does otherwise is told in words and in the attributes.
     ibv_global_route expected = given.grh;
-    if (!told.altered.empty()) expected.hop_limit = says.grh.hop_limit;
+    if (!told.changes.empty()) expected.hop_limit = says.grh.hop_limit;
     findings.expect(std::memcmp(&expected, &says.grh, sizeof expected) == 0, "the GRH that it tells was given");
     findings.expect_equal<unsigned>(given.grh.hop_limit, 7, "hop limit that was given");
-    findings.expect_equal(says.grh.hop_limit != 7, !told.altered.empty(), "another hop limit is told in words");
+    findings.expect_equal(says.grh.hop_limit != 7, !told.changes.empty(), "another hop limit is told in words");
     findings.expect(given.port_num == says.port_num && given.sl == says.sl && given.is_global == says.is_global &&
                         given.static_rate == says.static_rate && given.dlid == says.dlid,
                     "the rest that it tells was given");
@@ -75,12 +75,13 @@ void effective(const World& world, Findings& findings) {
     findings.expect_equal<unsigned>(says.grh.sgid_index, told.source.index, "source index");
     findings.expect(told.source.type == GidType::kRoceV2 && !told.explanation.empty(), "the source and why");
     findings.note(address, told.explanation + "; " + told.rate.text);
-    if (!told.altered.empty()) findings.note(address + " altered", told.altered);
+    if (!told.changes.empty()) findings.note(address + ", changed by the device", told.changes);
   }
   near.close(findings);
 }
 
-// Both headers are read back: IPv4 keeps its time to live and type of service where IPv6 has hop limit and traffic class.
+// Both headers are read back: IPv4 keeps its time to live and type of service where IPv6 has hop limit and traffic
+// class.
 void on_the_wire(const World& world, Findings& findings) {
   End near(world.near), far(world.far);
   for (const std::string& address : {world.v4, world.v6}) {

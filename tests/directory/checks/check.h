@@ -1,4 +1,5 @@
-// A program that looks at many things on a device, one after the other: each is a named check, and says how it came out.
+// A program that looks at many things on a device, one after the other: each is a named check, and says how it came
+// out.
 #pragma once
 
 #include <stdexcept>
@@ -60,9 +61,9 @@ class Findings {
 struct World {
   Context near;
   Context far;
-  std::string v4;    // of the far one
+  std::string v4;  // of the far one
   std::string v6;
-  std::string away;    // the first address of an IPv4 network that begins behind the far one, and where nobody listens
+  std::string away;     // the first address of an IPv4 network that begins behind the far one, and where nobody listens
   unsigned rounds = 3;  // over a thousand peers
 };
 

@@ -4,8 +4,8 @@
 //     directory_checks --list
 //
 // --v4 and --v6: of the far device. --away: the first address of an IPv4 network of 65,536 behind it, where nobody
-// listens. Prints a line for each check, `check NAME {"ok": ..., "wrong": [...], "seen": {...}, "ms": ...}`, and ends with 1
-// where one was not as it should be.
+// listens. Prints a line for each check, `check NAME {"ok": ..., "wrong": [...], "seen": {...}, "ms": ...}`, and ends
+// with 1 where one was not as it should be.
 #include <algorithm>
 #include <chrono>
 #include <exception>

@@ -1,5 +1,5 @@
-// Every address handle of this process, as ibv_create_ah made it and ibv_destroy_ah took it, and the sends that name it.
-// A program that links ledger.cc has both calls seen.
+// Every address handle of this process, as ibv_create_ah made it and ibv_destroy_ah took it, and the sends that name
+// it. A program that links ledger.cc has both calls seen.
 #pragma once
 
 #include <cstddef>

@@ -21,7 +21,8 @@ constexpr std::size_t kHandles = 64;
 constexpr std::uint64_t kUnderWay = 128;
 constexpr auto kPatience = 60s;
 
-// Every other peer is the far device by a path of its own, and receives; the rest are hosts behind it that are not there.
+// Every other peer is the far device by a path of its own, and receives; the rest are hosts behind it that are not
+// there.
 bool receives(std::uint32_t peer) {
   return peer % 2 == 0;
 }
@@ -134,6 +135,7 @@ void rotation(const World& world, Findings& findings) {
   End near(world.near, few_handles());
   Rotation rounds(world, near.directory, *near.lane, *far.lane);
   for (std::uint32_t round = 0; round < world.rounds; ++round) rounds.run(round, kPeers, 32);
+  findings.note("handles that the device has", must(world.near.query_device(), "device").max_ah);
   findings.note("sent", rounds.tally().sent);
   findings.note("arrived", rounds.tally().arrived);
   findings.expect_equal<std::uint64_t>(rounds.tally().sent, world.rounds * kPeers, "sends");
@@ -195,7 +197,9 @@ void admission_of_ten_thousand(const World& world, Findings& findings) {
   ledger.take_most_creations();
   const std::uint64_t created = ledger.created();
   const auto begin = std::chrono::steady_clock::now();
-  const auto since = [&] { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin); };
+  const auto since = [&] {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin);
+  };
   findings.expect_equal<std::size_t>(near.directory.prewarm(all), kAtOnce, "asked for");
   findings.note("the call took ms", since().count());
   const bool ready = within(kPatience * 2, [&] { return near.directory.stats().ready == kAtOnce; });

@@ -199,7 +199,8 @@ void reported_at_the_end(const World& world, Findings& findings) {
   must(pair.close(), "closing the queue pair");
   lease = {};
   must(queue.close(), "closing the queue");
-  findings.expect(within(kPatience, [] { return Ledger::of_this_process().alive() == 0; }), "the handle goes with its lease");
+  findings.expect(within(kPatience, [] { return Ledger::of_this_process().alive() == 0; }),
+                  "the handle goes with its lease");
 }
 
 constexpr std::array kChecks{

@@ -10,8 +10,8 @@
 //     stats                     "stats {...}": the directory's counts and this program's own
 //     events                    "events {KIND: {CAUSE: how many}}": what its subscriber was told so far
 //     quit                      closes everything; "final {...}" with what was left
-// A destination is asked for until there is a handle of it. From then on nothing is done about it but next(). A queue pair
-// that a failed send has left in error is replaced, as any application must.
+// A destination is asked for until there is a handle of it. From then on nothing is done about it but next(). A queue
+// pair that a failed send has left in error is replaced, as any application must.
 #include <algorithm>
 #include <array>
 #include <chrono>

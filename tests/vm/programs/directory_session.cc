@@ -7,7 +7,8 @@
 //     acquire ADDRESS MS | drop ADDRESS | send ADDRESS QPN TEXT | receive MS | reply TEXT | effective ADDRESS
 //     storm ADDRESS THREADS DESTINATIONS | stats | qpn | close
 //     introduce ADDRESS QPN INCARNATION | standing ADDRESS QPN INCARNATION
-// The last two are about its table of peers. A storm: so many threads, each of which asks for so many destinations (flow labels of ADDRESS), all at once.
+// The last two are about its table of peers. A storm: so many threads, each of which asks for so many destinations
+// (flow labels of ADDRESS), all at once.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
