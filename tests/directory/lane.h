@@ -32,9 +32,8 @@ struct LaneOptions {
 };
 
 // Thread-safety: none; one owner at a time.
-// Ownership:     owns its verbs objects; the directory must be of the same domain. Its end destroys the queue pair,
-// then
-//                tells the sender that nothing is in flight.
+// Ownership:     owns its verbs objects; the directory must be of the same domain. Its end destroys the queue pair
+//                and tells the sender that nothing is in flight.
 // Errors:        of the middleware, unchanged.
 class Lane {
  public:
