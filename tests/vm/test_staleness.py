@@ -27,8 +27,7 @@ def lead(kernel):
 
 @pytest.fixture(scope="module")
 def traffic(pair):
-    pair.sysctl("net.ipv6.conf.rxea.keep_addr_on_down=1", "net.ipv6.conf.rxeb.keep_addr_on_down=1",
-                "net.ipv4.conf.rxeb.arp_notify=1", "net.ipv6.conf.rxeb.ndisc_notify=1")
+    pair.sysctl("net.ipv6.conf.rxea.keep_addr_on_down=1")
     batch([*(f"address add {address}/32 dev rxeb" for address in (*MORE, MOVES)),
            *(f"rule add pref 5 iif lo to {net} lookup 101" for net in NETS)])
     lead(pair)
@@ -119,7 +118,10 @@ def test_a_machine_that_migrates(pair, traffic, told):
 def test_a_next_hop_with_another_mac_address(traffic, told):
     with described(traffic):
         before = traffic.counts()
-        run(["ip", "link", "set", "rxeb", "address", "02:00:00:00:44:02"])
+        # What it announces is not learned here, where its addresses are this host's own: the table is told.
+        mac = "02:00:00:00:44:02"
+        run(["ip", "link", "set", "rxeb", "address", mac])
+        batch([f"neighbour replace {address} lladdr {mac} nud reachable dev rxea" for address in ADDRESSES])
         moved = time.monotonic_ns()
         traffic.wait_count("stale_neighbour", before["stale_neighbour"])
         traffic.wait_count("replaced", before["replaced"])
@@ -139,11 +141,9 @@ def test_a_neighbour_that_moves_to_another_interface(pair, traffic, told):
         traffic.recovered("a neighbour that moved to another interface", 30, moved)
         eventually(lambda: "::ffff:10.9.6.1" in traffic.sources(), 20, "it is sent to from there")
         assert told("replaced"), traffic.events()
-        before = traffic.counts()
         batch(["link delete mv0"])
         lead(pair)
-        back = time.monotonic_ns()
-        traffic.recovered("its return", 30, back)
+        traffic.recovered("its return", 30)
 
 
 def test_nothing_is_left(traffic):

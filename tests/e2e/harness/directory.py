@@ -80,7 +80,7 @@ class Traffic:
         """As finish(), and nothing was destroyed in flight, and no send failed."""
         assert self.device_counts()["ah_in_use"] == 0
         final = self.finish()
-        assert final["failed_sends"] == 0, final
+        assert final["failed_sends"] == final["queue_pairs_replaced"] == 0, final
         return final
 
     def finish(self):
