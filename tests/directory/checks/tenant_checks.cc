@@ -74,7 +74,7 @@ void budget_of_handles(const World& world, Findings& findings) {
 }
 
 void rate_of_creations(const World& world, Findings& findings) {
-  constexpr std::uint64_t kPerSecond = 20, kBurst = 10, kAsked = 40;
+  constexpr std::uint64_t kPerSecond = 10, kBurst = 5, kAsked = 20;
   Tenant slow = tenant(world, {.name = "slow", .creations_per_second = kPerSecond, .creation_burst = kBurst});
   Tenant other = tenant(world, {.name = "other"});
   AhDirectory paced = directory(slow);
@@ -84,11 +84,10 @@ void rate_of_creations(const World& world, Findings& findings) {
   const auto begin = std::chrono::steady_clock::now();
   paced.prewarm(all);
   for (std::uint32_t i = 0; i < kAsked; ++i) acquire(free, destination(world.v4, 1 + i));
-  findings.expect(paced.stats().ready < kAsked, "who is within its rate waits for nobody");
   findings.expect(within(kPatience, [&] { return paced.stats().ready == kAsked; }), "all are made in the end");
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   const double least = static_cast<double>(kAsked - kBurst) / kPerSecond;
-  findings.note("40 creations at 20 a second after a burst of 10 took s", took.count());
+  findings.note("20 creations at 10 a second after a burst of 5 took s", took.count());
   findings.expect(took.count() > least * 0.95, "the rate holds: at least " + std::to_string(least) + " s");
   findings.expect(paced.stats().paced > 0, "waiting is counted");
   findings.expect_equal<std::uint64_t>(free.stats().paced, 0, "of the other tenant");

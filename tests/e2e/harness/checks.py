@@ -27,7 +27,7 @@ class Checks:
     def __init__(self, host, words, **how):
         self.process = host.start([*host.build.program("directory_checks"), *words], **how)
 
-    def must(self, name, seconds=60):
+    def must(self, name, seconds=80):
         """The check has come out well; what it saw is printed."""
         line = self.process.wait_line(f"check {name} ", seconds)
         report = json.loads(line.split(" ", 2)[2])
