@@ -26,8 +26,9 @@ struct EffectiveAddress {
   Destination destination;   // as asked for
   GidEntry source;           // the value and type that were chosen, and where they stood at creation
   ibv_ah_attr attributes{};  // as the device left them: what was given to ibv_create_ah, with its changes
-  // What the device changed of what it was given: "grh.hop_limit: 255 asked for, 64 made". A device that changes an
-  // address without telling (a kernel driver that takes the hop limit from the route, say) leaves no trace here.
+  // What the device changed of what it was given: "grh.hop_limit: 255 asked for, 64 made". Of the kernel's own device
+  // (rxe) also what it does not tell: the hop limit is that of the kernel's route. Another device that changes an
+  // address without telling leaves no trace here.
   std::vector<std::string> changes;
   std::string explanation;  // why this source
   std::chrono::nanoseconds age{};

@@ -11,11 +11,12 @@
 namespace verbena {
 
 struct Route {
-  std::uint32_t netdev = 0;  // interface index it leaves by
-  Gid source;                // the address the kernel would send from; zero where it does not say
-  Gid gateway;               // zero where the destination is on the link
-  bool local = false;        // the destination is an address of this host
-  std::uint32_t mtu = 0;     // of the route, where it has one of its own; else 0
+  std::uint32_t netdev = 0;    // interface index it leaves by
+  Gid source;                  // the address the kernel would send from; zero where it does not say
+  Gid gateway;                 // zero where the destination is on the link
+  bool local = false;          // the destination is an address of this host
+  std::uint32_t mtu = 0;       // of the route, where it has one of its own; else 0
+  std::uint8_t hop_limit = 0;  // likewise
 };
 
 // Looks `destination` up; `netdev` != 0 asks for the route by that interface only.

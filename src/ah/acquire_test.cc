@@ -1,8 +1,10 @@
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <future>
 #include <latch>
+#include <mutex>
 #include <set>
 #include <thread>
 #include <vector>
@@ -239,6 +241,33 @@ TEST_F(Acquire, AfterTheBackOffItIsTriedAgain) {
   set_create_hook({});
   EXPECT_TRUE(directory.acquire(to(2), soon()));
   EXPECT_EQ(directory.stats().negative, 0U);
+}
+
+// An application that asks all the time reaches the device ever more rarely. Only what must have passed is looked at: a
+// busy machine takes longer.
+TEST_F(Acquire, EachAttemptInARowWaitsTwiceAsLong) {
+  using Clock = std::chrono::steady_clock;
+  AhDirectoryOptions brief = options();
+  brief.first_back_off = std::chrono::milliseconds(4);
+  brief.max_back_off = std::chrono::milliseconds(16);
+  AhDirectory directory = make_directory(brief);
+  std::mutex mutex;
+  std::vector<Clock::time_point> tries;
+  set_create_hook([&](const ibv_ah_attr&) {
+    const std::lock_guard lock(mutex);
+    tries.push_back(Clock::now());
+    return EHOSTUNREACH;
+  });
+  ASSERT_TRUE(eventually([&] {
+    EXPECT_FALSE(directory.acquire(to(2), soon()));
+    return attempts() >= 6;
+  }));
+  const std::lock_guard lock(mutex);
+  const std::array<int, 5> least_ms{4, 8, 16, 16, 16};
+  for (std::size_t i = 0; i < least_ms.size(); ++i) {
+    EXPECT_GE(tries[i + 1] - tries[i], std::chrono::milliseconds(least_ms[i])) << "before attempt " << i + 2;
+  }
+  EXPECT_GT(directory.stats().negative_hits, 0U);
 }
 
 TEST_F(Acquire, RemembersNoMoreFailuresThanAllowed) {

@@ -83,6 +83,7 @@ Result<EffectiveAddress> AhDirectory::effective(const AhHandle& handle) const {
   }
   Result<EffectiveAddress> effective = core_->effective(*handle.binding_);
   if (effective) {
+    core_->add_untold_changes(*effective);
     effective->rate = advise_rate(static_cast<ibv_rate>(effective->attributes.static_rate), core_->port_speed());
   }
   return effective;

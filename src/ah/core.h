@@ -111,6 +111,8 @@ class Core : public std::enable_shared_from_this<Core> {
   // core_report.cc
   PortSpeed port_speed() const;  // 0 where the device does not say; asks it
   Result<EffectiveAddress> effective(const Binding& binding);
+  // What the device is known to change without telling.
+  void add_untold_changes(EffectiveAddress& address) const;
   AhStats stats();
   std::vector<AhRow> rows();
 
@@ -328,7 +330,8 @@ class Core : public std::enable_shared_from_this<Core> {
   const std::size_t max_entries_;
   const std::shared_ptr<Arbiter> arbiter_;
   const std::shared_ptr<Account> account_;
-  std::atomic<bool> light_;  // see SendQueue::light; falls under senders_mutex_
+  const std::uint64_t seed_;  // of everything that this directory draws
+  std::atomic<bool> light_;   // see SendQueue::light; falls under senders_mutex_
 
   GidTable gids_;
   // The addresses of the device as last read, for the senders: replaced whole, and the old one freed after a grace

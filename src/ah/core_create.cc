@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "ah/back_off.h"
 #include "ah/core.h"
 #include "rdma/verbs_error.h"
 
@@ -455,13 +456,11 @@ void Core::conclude(Binding& binding, std::optional<Error> error) {
   if (unwell_ > options_.max_negative) trim_negative();
 }
 
-// Doubled with each failure; up to an eighth more, by the key, so that many do not try at one moment.
+// Each directory draws lots of its own: two hosts whose peer went away do not come back to it together.
 std::int64_t Core::back_off_ns(const Binding& binding) const {
-  std::int64_t span = options_.first_back_off.count();
-  for (std::uint32_t i = 1; i < binding.trouble->failures && span < options_.max_back_off.count(); ++i) span *= 2;
-  span = std::min(span, options_.max_back_off.count());
-  const std::uint64_t spread = hash_of(binding.key, binding.trouble->failures) % 1024;
-  return span + span / 8 * static_cast<std::int64_t>(spread) / 1024;
+  const std::uint32_t failures = binding.trouble->failures;
+  return back_off(options_.first_back_off, options_.max_back_off, failures, hash_of(binding.key, seed_ + failures))
+      .count();
 }
 
 }  // namespace verbena::ah

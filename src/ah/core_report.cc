@@ -1,8 +1,12 @@
 // What a Core tells about itself.
 #include <algorithm>
 #include <chrono>
+#include <string>
+#include <utility>
 
 #include "ah/core.h"
+#include "rdma/device_kind.h"
+#include "rdma/kernel_hop_limit.h"
 
 namespace verbena::ah {
 
@@ -31,6 +35,16 @@ Result<EffectiveAddress> Core::effective(const Binding& binding) {
                           .age = std::chrono::nanoseconds(now_ns() - entry->created_ns),
                           .generation = binding.generation - 1,
                           .rate = {}};
+}
+
+// Without mutex_: asks the kernel.
+void Core::add_untold_changes(EffectiveAddress& address) const {
+  const rdma::DeviceKind kind = rdma::kind_of(*domain_->context->device);
+  if (kind != rdma::DeviceKind::kKernelSoftware || address.attributes.is_global == 0) return;
+  const Result<Route> route = options_.routes(address.destination.gid, address.source.netdev);
+  const auto hops = route ? rdma::kernel_hop_limit(address.destination.gid, *route) : std::nullopt;
+  std::string change = rdma::apply_kernel_hop_limit(kind, address.source.type, hops, address.attributes);
+  if (!change.empty()) address.changes.push_back(std::move(change));
 }
 
 AhStats Core::stats() {

@@ -17,9 +17,10 @@ constexpr MacAddress kOtherMac{2, 0, 0, 0, 0, 2};
 // A kernel whose routes and neighbours a test decides.
 struct Kernel {
   std::mutex mutex;
-  std::map<Gid, MacAddress> macs;  // guarded by mutex, as all
-  std::map<Gid, Gid> gateways;     // destination to gateway
-  std::map<Gid, Gid> sources;      // destination to the address to send from
+  std::map<Gid, MacAddress> macs;        // guarded by mutex, as all
+  std::map<Gid, Gid> gateways;           // destination to gateway
+  std::map<Gid, Gid> sources;            // destination to the address to send from
+  std::map<Gid, std::uint32_t> netdevs;  // destination to interface, where it is not the usual one
   bool has_routes = true;
   std::uint64_t look_ups = 0;
 
@@ -30,6 +31,7 @@ struct Kernel {
     Route route = *usual_route(destination, 0);
     if (const auto at = gateways.find(destination); at != gateways.end()) route.gateway = at->second;
     if (const auto at = sources.find(destination); at != sources.end()) route.source = at->second;
+    if (const auto at = netdevs.find(destination); at != netdevs.end()) route.netdev = at->second;
     return route;
   }
   std::optional<MacAddress> mac(const Gid& hop) {
@@ -40,6 +42,11 @@ struct Kernel {
   void set_mac(const Gid& hop, const MacAddress& mac) {
     const std::lock_guard lock(mutex);
     macs[hop] = mac;
+  }
+  void move(const Gid& destination, std::uint32_t netdev, const Gid& source) {
+    const std::lock_guard lock(mutex);
+    netdevs[destination] = netdev;
+    sources[destination] = source;
   }
   std::uint64_t routes_asked() {
     const std::lock_guard lock(mutex);
@@ -118,6 +125,39 @@ TEST_F(Network, AMacThatMovedIsFollowedAndNobodyElseIsTouched) {
   directory.on_network_change(neighbour(ipv4(2), kOtherMac));  // known by now
   EXPECT_TRUE(directory.acquire(to(4), soon()));
   EXPECT_EQ(directory.stats().stale, 1U);
+}
+
+TEST_F(Network, ANeighbourThatShowsUpElsewhereIsFollowedWhereTheRouteIs) {
+  constexpr std::uint32_t kOtherNetdev = kNetdev + 1;
+  std::vector<GidPlace> gids = usual_gids();
+  gids.push_back({ipv4(0x101), IBV_GID_TYPE_ROCE_V2, kOtherNetdev});  // 10.0.1.1, as of a VLAN on the same port
+  set_gids("fake0", 1, gids);
+  kernel.set_mac(ipv4(2), kMac);
+  kernel.set_mac(ipv4(3), kMac);
+  AhDirectory directory = make_directory(fed());
+  AhSender sender = std::move(*directory.make_sender());
+  const AhHandle a = *directory.acquire(to(2), soon());
+  const AhHandle b = *directory.acquire(to(3), soon());
+  ibv_ah* before = sender.next(a);
+  ibv_ah* of_b = sender.next(b);
+  NetworkChange elsewhere = neighbour(ipv4(2), kMac);
+  elsewhere.netdev = kOtherNetdev;
+  directory.on_network_change(elsewhere);  // the route has not moved: looked at, and left as it is
+  ASSERT_TRUE(eventually([&] { return directory.stats().rechecked == 1; }));
+  EXPECT_EQ(sender.next(a), before);
+  kernel.move(ipv4(2), kOtherNetdev, ipv4(0x101));
+  directory.on_network_change(elsewhere);
+  ASSERT_TRUE(eventually([&] { return directory.stats().replaced == 1; }));
+  EXPECT_EQ(directory.effective(a)->source.gid, ipv4(0x101));
+  EXPECT_NE(sender.next(a), before);
+  EXPECT_EQ(sender.next(b), of_b) << "nobody else is touched";
+  EXPECT_EQ(creations(), 3U);
+  kernel.move(ipv4(2), kNetdev, ipv4(1));
+  elsewhere.netdev = kNetdev;
+  directory.on_network_change(elsewhere);
+  ASSERT_TRUE(eventually([&] { return directory.stats().replaced == 2; }));
+  EXPECT_EQ(directory.effective(a)->source.gid, ipv4(1));
+  sender.drained();
 }
 
 TEST_F(Network, AGatewaysMacConcernsAllThatGoThroughIt) {

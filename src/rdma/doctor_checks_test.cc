@@ -377,6 +377,20 @@ TEST(DoctorCases, HopLimitOneOnARoutedPathIsAFailureAndElsewhereNot) {  // rdma-
   EXPECT_EQ(find(check_hop_limit(world.path), "hop_limit").severity, Severity::kFailure);
 }
 
+TEST(DoctorCases, OfTheKernelsDeviceTheKernelsHopLimitCounts) {
+  World world;
+  world.path.route->gateway = gid("10.0.0.254");
+  world.path.hop_limit = 1;
+  world.path.kernel_hop_limit = 64;
+  EXPECT_THAT(told(find(check_hop_limit(world.path), "hop_limit")), HasSubstr("1 was asked for"));
+  EXPECT_EQ(find(check_hop_limit(world.path), "hop_limit").severity, Severity::kNote);
+  world.path.hop_limit = 64;
+  EXPECT_EQ(find(check_hop_limit(world.path), "hop_limit").severity, Severity::kGood);
+  world.path.kernel_hop_limit = 1;
+  EXPECT_EQ(find(check_hop_limit(world.path), "hop_limit").severity, Severity::kFailure);
+  EXPECT_THAT(find(check_hop_limit(world.path), "hop_limit").remedy, HasSubstr("hoplimit"));
+}
+
 TEST(DoctorCases, LidZeroOnInfiniBandIsAFailure) {  // pegaflow 230
   World world;
   world.make_infiniband();

@@ -199,7 +199,8 @@ struct PathFacts {
   std::string device{};    // the local one that was taken; empty: none fits, and source_error says why
   std::uint8_t port = 0;
   std::uint8_t hop_limit = 64;
-  std::uint8_t static_rate = 0;  // an ibv_rate
+  std::optional<std::uint8_t> kernel_hop_limit{};  // the device sends with this one, whatever is asked for
+  std::uint8_t static_rate = 0;                    // an ibv_rate
   std::uint8_t traffic_class = 0;
   std::optional<std::uint32_t> qkey{};   // the one that is to be used with the peer
   std::optional<std::uint64_t> peers{};  // how many address handles there will be

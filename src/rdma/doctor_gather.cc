@@ -16,6 +16,7 @@
 #include "rdma/doctor_process.h"
 #include "rdma/doctor_rdma_netlink.h"
 #include "rdma/first_route.h"
+#include "rdma/kernel_hop_limit.h"
 #include "verbena/rate.h"
 
 namespace verbena::rdma {
@@ -253,6 +254,9 @@ PathFacts gather_path(const HostFacts& host, const PathQuestion& question) {
     return path;
   }
   path.route = *route;
+  if (device != nullptr && device->kind == DeviceKind::kKernelSoftware) {
+    path.kernel_hop_limit = kernel_hop_limit(question.destination, *route);
+  }
   if (!route->local) add_neighbours(path);
   return path;
 }

@@ -83,6 +83,23 @@ Finding wrong_lid(const PathFacts& path, std::string evidence, Advice advice) {
   return finding(Severity::kFailure, "lid", path.peer, std::move(evidence), std::move(advice));
 }
 
+// What was asked for does not count there.
+Finding check_kernel_hop_limit(const PathFacts& path, const char* way) {
+  const std::string seen = fmt::format("hop limit {} by the kernel, {}", *path.kernel_hop_limit, way);
+  if (*path.kernel_hop_limit == 1 && is_routed(path)) {
+    return finding(Severity::kFailure, "hop_limit", path.peer, seen,
+                   {"a router takes one off and drops what has none left; for its own device the kernel takes the hop "
+                    "limit of its route or interface, whatever the program asks for",
+                    "ip route change ... hoplimit 64, or net.ipv4.ip_default_ttl and net.ipv6.conf.NAME.hop_limit"});
+  }
+  if (*path.kernel_hop_limit == path.hop_limit) return good("hop_limit", path.peer, seen);
+  return finding(Severity::kNote, "hop_limit", path.peer, seen,
+                 {fmt::format("{} was asked for; for its own device the kernel takes the hop limit of its route or "
+                              "interface instead",
+                              path.hop_limit),
+                  "nothing, where that is enough; else ip route change ... hoplimit N"});
+}
+
 }  // namespace
 
 Finding check_peer_address(const PathFacts& path) {
@@ -279,6 +296,7 @@ std::vector<Finding> check_hop_limit(const PathFacts& path) {
     return {finding(Severity::kFailure, "hop_limit", path.peer, seen,
                     {"a packet with hop limit 0 is dropped by the first that looks", "use 64"})};
   }
+  if (path.kernel_hop_limit) return {check_kernel_hop_limit(path, way)};
   if (path.hop_limit == 1 && is_routed(path)) {
     return {finding(Severity::kFailure, "hop_limit", path.peer, seen,
                     {"a router takes one off and drops what has none left: nothing arrives, and nothing is reported",

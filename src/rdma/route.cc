@@ -35,6 +35,7 @@ void take_attribute(int type, Octets value, Route& route) {
     case RTA_METRICS:
       rdma::for_each_attribute(value, [&](int metric, Octets number) {
         if (metric == RTAX_MTU) route.mtu = number_from(number);
+        if (metric == RTAX_HOPLIMIT) route.hop_limit = static_cast<std::uint8_t>(number_from(number));
       });
       break;
     default:

@@ -30,6 +30,7 @@ Result<std::unique_ptr<Lane>> Lane::open(const Context& context, const Protectio
 Status Lane::make(const Context& context, const ProtectionDomain& domain, AhDirectory& directory) {
   const auto send_depth = static_cast<int>(options_.send_depth);
   const auto receive_depth = static_cast<int>(options_.receive_depth);
+  addresses_.resize(options_.send_depth);
   if (Status made = take_into(CompletionQueue::create(context, send_depth), sent_); !made) return made;
   if (Status made = take_into(CompletionQueue::create(context, receive_depth), received_); !made) return made;
   for (auto [buffers, slots] :
@@ -58,9 +59,13 @@ Status Lane::send(ibv_ah* address, std::uint32_t qpn, std::span<const std::byte>
   const std::uint64_t position = sender_.position();
   const std::size_t slot = position % options_.send_depth;
   std::memcpy(outgoing_.payload(slot).data(), payload.data(), payload.size());
+  addresses_[slot] = address;
+  if (options_.posted) options_.posted(address);
   Status posted = pair_.post_send({.address = address, .qpn = qpn, .qkey = kQkey},
                                   outgoing_.send_sge(slot, payload.size()), position, IBV_SEND_SIGNALED);
-  if (!posted) sender_.retract(1);
+  if (posted) return posted;
+  if (options_.completed) options_.completed(address);
+  sender_.retract(1);
   return posted;
 }
 
@@ -70,6 +75,7 @@ Status Lane::poll_sends() {
   if (!got) return tl::make_unexpected(got.error());
   for (const ibv_wc& completion : std::span(completions).first(*got)) {
     if (completion.status != IBV_WC_SUCCESS) ++failed_;
+    if (options_.completed) options_.completed(addresses_[completion.wr_id % options_.send_depth]);
     sender_.completed_through(completion.wr_id);
   }
   return {};

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "verbena/address_directory.h"
 #include "verbena/completion_queue.h"
@@ -24,12 +25,15 @@ struct LaneOptions {
   std::uint32_t send_depth = 128;
   std::uint32_t receive_depth = 256;
   std::size_t payload_bytes = 64;
+  // Of each send, for who keeps accounts of address handles: before it is posted, and before the sender is told that it
+  // has completed.
+  std::function<void(const ibv_ah*)> posted{};
+  std::function<void(const ibv_ah*)> completed{};
 };
 
 // Thread-safety: none; one owner at a time.
-// Ownership:     owns its verbs objects; the directory must be of the same domain. Its end destroys the queue pair,
-// then
-//                tells the sender that nothing is in flight.
+// Ownership:     owns its verbs objects; the directory must be of the same domain. Its end destroys the queue pair
+//                and tells the sender that nothing is in flight.
 // Errors:        of the middleware, unchanged.
 class Lane {
  public:
@@ -68,6 +72,7 @@ class Lane {
   DatagramBuffers incoming_;
   AhSender sender_;
   QueuePair pair_;
+  std::vector<const ibv_ah*> addresses_;  // of the sends in flight, by position
   std::uint64_t failed_ = 0;
 };
 

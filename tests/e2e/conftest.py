@@ -9,6 +9,9 @@ import pytest
 
 from harness.build import Build
 from harness.network import Host, join
+from harness.printed import pytest_terminal_summary
+
+__all__ = ["pytest_terminal_summary"]
 
 # As root, every test runs twice, unless VERBENA_E2E_USERS says nobody. Otherwise (one) as who we are: the runner makes a
 # user namespace, where there is one user.

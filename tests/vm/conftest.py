@@ -17,6 +17,7 @@ sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parent / "e2e"))
 
 from harness.build import Build  # noqa: E402
+from harness.printed import pytest_terminal_summary  # noqa: E402, F401
 from guest import network  # noqa: E402
 
 

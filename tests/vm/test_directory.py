@@ -154,3 +154,35 @@ def test_a_peer_that_gets_another_mac_address_is_followed(kernel, ends):
     exchange(one, other, "10.9.0.2", "moved")
     for end in ends:
         end.close()
+
+
+def hear(one, other, incarnation):
+    """The other end tells its incarnation with a datagram; what the table of peers says of it."""
+    other.must("acquire", "10.9.0.1", 5000)
+    other.must("send", "10.9.0.1", one.qpn, f"incarnation-{incarnation}")
+    said = one.must("receive", 5000)
+    assert said["text"] == f"incarnation-{incarnation}", said
+    return said, one.must("standing", said["from"], said["qpn"], incarnation)["standing"]
+
+
+def test_a_restarted_peer_with_the_same_queue_pair_number_is_another_peer(kernel):
+    one, first = Session(kernel, "rxe0"), Session(kernel, "rxe1")
+    said, standing = hear(one, first, 7)
+    assert standing == "unknown", standing
+    known = one.must("introduce", said["from"], said["qpn"], 7)
+    first.process.kill()
+    first.process.finish(20, status=None)
+    # The machine starts again: its device counts its queue pairs from the beginning.
+    kernel.restart_device("rxe1", "rxeb", FAMILIES["ipv4"][1], FAMILIES["ipv6"][1])
+    second = Session(kernel, "rxe1")
+    heard, standing = hear(one, second, 8)
+    assert (heard["from"], heard["qpn"]) == (said["from"], said["qpn"]), "the new one has the number of the old one"
+    assert standing == "newer", standing
+    anew = one.must("introduce", heard["from"], heard["qpn"], 8)
+    assert anew["id"] != known["id"] and anew["peers"] == anew["quarantined"] == 1, (known, anew)
+    assert one.must("standing", said["from"], said["qpn"], 7)["standing"] == "quarantined", "a late word of the old one"
+    assert not one.ask("introduce", said["from"], said["qpn"], 7)["ok"], "and it is not taken up again"
+    one.must("acquire", "10.9.0.2", 5000)
+    exchange(one, second, "10.9.0.2", "anew")
+    for end in (one, second):
+        end.close()

@@ -1,8 +1,11 @@
 """The tool on the kernel's rxe: what it lists, and round trips between two rxe devices."""
 
 import json
+import pathlib
 
 import pytest
+
+from guest.session import Session
 
 
 # The kernel has the port that Verbena's own devices would want.
@@ -54,3 +57,54 @@ def test_ping_between_two_rxe_devices(kernel, address):
     assert report["received"] == report["sent"] == 500 and report["corrupt"] == 0, report
     assert report["device"] == "rxe0" and report["directory"]["created"] == 1, report
     assert report["directory"]["hits"] >= 499, report
+
+
+def test_ah_top_and_dump_follow_a_process_on_rxe(kernel):
+    one = Session(kernel, "rxe0")
+    one.must("acquire", "10.9.0.2", 5000)
+    one.must("acquire", "fd09::2", 5000)
+    pid = str(one.process.pid)
+    process = json.loads(kernel.verbena("ah", "top", "--once", "--json", "--pid", pid))["processes"][0]
+    counts = process["directories"][0]["counts"]
+    assert counts["created"] == counts["live"] == counts["ready"] == counts["handles"] == 2, counts
+    assert "rxe0" in kernel.verbena("ah", "top", "--once", "--pid", pid)
+    entries = json.loads(kernel.verbena("ah", "dump", "--json", "--pid", pid))["processes"][0]["entries"]
+    assert {entry["state"] for entry in entries} == {"ready"} and len(entries) == 2, entries
+    # Who holds it, and what the kernel's neighbour table had when the handle was made.
+    said = kernel.verbena("ah", "dump", "--pid", pid)
+    mac = pathlib.Path("/sys/class/net/rxeb/address").read_text(encoding="ascii").strip()
+    assert "10.9.0.2" in said and "fd09::2" in said and mac in said and "endpoint.cc:" in said, said
+    one.close()
+
+
+def findings(report, check):
+    return [finding for finding in report["findings"] if finding["check"] == check]
+
+
+def test_the_doctor_finds_rxe_and_says_what_its_holding_the_port_means(kernel):
+    report = json.loads(kernel.verbena("doctor", "--json", status=1))
+    ports = {finding["subject"]: finding["result"] for finding in findings(report, "port_state")}
+    assert all(any(name in subject and result == "good" for subject, result in ports.items()) for name in ("rxe0", "rxe1")), ports
+    held = findings(report, "udp_4791")
+    assert len(held) == 1 and held[0]["result"] == "failure", held
+    assert "held by the kernel" in held[0]["evidence"] and "rxe has the port" in held[0]["cause"], held
+    assert "rdma link delete" in held[0]["remedy"] and "VERBENA_UDP=off" in held[0]["remedy"], held
+    # What was advised helps: that finding is gone, and nothing else was wrong.
+    report = json.loads(kernel.verbena("doctor", "--json", env=STAY_HERE, status=None))
+    held = findings(report, "udp_4791")
+    assert [finding["result"] for finding in held] != ["failure"], held
+    assert report["worst"] != "failure", [finding for finding in report["findings"] if finding["result"] == "failure"]
+
+
+@pytest.mark.parametrize("address", ["10.9.0.2", "fd09::2"])
+def test_the_doctor_proves_that_data_moves_between_two_rxe_devices(kernel, address):
+    server = kernel.start([], tool=("doctor", "--serve", "--once", "--device", "rxe1"), env=STAY_HERE)
+    kernel.wait_listening(18519, server)
+    report = json.loads(kernel.verbena("doctor", address, "--device", "rxe0", "--json", env=STAY_HERE, seconds=60, status=None))
+    server.finish(20)
+    probes = findings(report, "probe")
+    assert len(probes) == 2 and all(finding["result"] == "good" for finding in probes), report
+    assert "20 of 20 datagrams of 4096 bytes" in probes[1]["evidence"], probes
+    for check in ("source_for_peer", "gid_match", "route", "hop_limit", "path_mtu", "handshake", "address_handle"):
+        assert [finding["result"] for finding in findings(report, check)] == ["good"], (check, findings(report, check))
+    assert report["worst"] != "failure", report

@@ -1,6 +1,6 @@
 // Datagrams through a directory that nobody looks after: what the tests of faults stand on.
 //
-//     directory_traffic [MICROSECONDS between two rounds, 2000 by default]
+//     directory_traffic [MICROSECONDS between two rounds, 2000 by default [DEVICE, the first usable one by default]]
 //
 // Says "ready QPN", then reads commands, a line each, and answers:
 //     peer ADDRESS QPN [FLOW]   one more destination, which each round sends one datagram; "peer INDEX"
@@ -8,8 +8,10 @@
 //                               sent at or after that time of the monotonic clock
 //     sources                   "sources {GID: when its last datagram was sent}", of what arrived
 //     stats                     "stats {...}": the directory's counts and this program's own
+//     events                    "events {KIND: {CAUSE: how many}}": what its subscriber was told so far
 //     quit                      closes everything; "final {...}" with what was left
-// A destination is asked for until there is a handle of it. From then on nothing is done about it but next().
+// A destination is asked for until there is a handle of it. From then on nothing is done about it but next(). A queue
+// pair that a failed send has left in error is replaced, as any application must.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -19,6 +21,7 @@
 #include <cstring>
 #include <iostream>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -77,13 +80,32 @@ T must(Result<T> made, const char* what) {
   return std::move(*made);
 }
 
+// What the directory told a subscriber, counted.
+class Told {
+ public:
+  void operator()(const AhEvent& event) {
+    const std::lock_guard lock(mutex_);
+    counts_[to_string(event.kind)][to_string(event.cause)] += 1;
+  }
+  Json counts() const {
+    const std::lock_guard lock(mutex_);
+    return counts_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, std::map<std::string, std::uint64_t>> counts_;  // guarded by mutex_
+};
+
 class Traffic {
  public:
-  Traffic()
-      : context_(must(Context::open_first_usable(), "device")),
+  explicit Traffic(const std::string& device)
+      : context_(must(device.empty() ? Context::open_first_usable() : Context::open(device), "device")),
         domain_(must(ProtectionDomain::create(context_), "domain")),
         directory_(must(AhDirectory::create(domain_, 1), "directory")),
-        lane_(must(Lane::open(context_, domain_, directory_), "queue pair")) {}
+        lane_(must(Lane::open(context_, domain_, directory_), "queue pair")) {
+    must(directory_.subscribe([this](const AhEvent& event) { told_(event); }), "subscription");
+  }
 
   std::uint32_t qpn() const { return lane_->qpn(); }
   void round();
@@ -92,10 +114,12 @@ class Traffic {
 
  private:
   void ask(Peer& peer);
+  void mend();
   void arrived(std::span<const std::byte> payload, std::span<const std::byte, 40> grh, const ibv_wc& completion);
   Json stats() const;
   Json close();
 
+  Told told_;  // outlives the directory, which calls it
   Context context_;
   ProtectionDomain domain_;
   AhDirectory directory_;
@@ -106,6 +130,8 @@ class Traffic {
   std::uint64_t sent_ = 0;
   std::uint64_t received_ = 0;
   std::uint64_t unready_ = 0;
+  std::uint64_t failed_ = 0;   // sends, of earlier queue pairs
+  std::uint64_t mended_ = 0;   // queue pairs
   std::uint64_t refused_ = 0;  // askings that ended in an error
 };
 
@@ -125,6 +151,13 @@ void Traffic::ask(Peer& peer) {
   peer.asking = true;
 }
 
+void Traffic::mend() {
+  failed_ += lane_->failed();
+  ++mended_;
+  lane_.reset();
+  lane_ = must(Lane::open(context_, domain_, directory_), "another queue pair");
+}
+
 void Traffic::round() {
   for (std::size_t index = 0; index < peers_.size(); ++index) {
     Peer& peer = peers_[index];
@@ -140,7 +173,9 @@ void Traffic::round() {
     ++sent_;
   }
   must(lane_->poll_sends(), "completions of sends");
-  must(lane_->receive([this](auto payload, auto grh, const ibv_wc& wc) { arrived(payload, grh, wc); }), "receive");
+  const Status received =
+      lane_->receive([this](auto payload, auto grh, const ibv_wc& wc) { arrived(payload, grh, wc); });
+  if (!received || lane_->failed() != 0) mend();
 }
 
 void Traffic::arrived(std::span<const std::byte> payload, std::span<const std::byte, 40> grh,
@@ -159,7 +194,8 @@ void Traffic::arrived(std::span<const std::byte> payload, std::span<const std::b
 
 Json Traffic::stats() const {
   Json answer{{"sent", sent_}, {"received", received_}, {"unready", unready_}, {"asked_in_vain", refused_}};
-  answer["failed_sends"] = lane_->failed();
+  answer["failed_sends"] = failed_ + lane_->failed();
+  answer["queue_pairs_replaced"] = mended_;
   const AhStats stats = directory_.stats();
   for (const AhStatRow& row : ah_stat_rows()) answer["directory"][row.name] = stats.*row.value;
   return answer;
@@ -197,6 +233,8 @@ bool Traffic::obey(const std::string& line) {
     waited_ = std::move(waited);
   } else if (verb == "sources") {
     std::cout << "sources " << Json(sources_) << std::endl;
+  } else if (verb == "events") {
+    std::cout << "events " << told_.counts() << std::endl;
   } else if (verb == "stats") {
     std::cout << "stats " << stats() << std::endl;
   } else {
@@ -231,8 +269,8 @@ class Lines {
   bool ended_ = false;
 };
 
-void run(std::chrono::microseconds pause) {
-  Traffic traffic;
+void run(std::chrono::microseconds pause, const std::string& device) {
+  Traffic traffic(device);
   Lines lines;
   std::cout << "ready " << traffic.qpn() << std::endl;
   for (;;) {
@@ -248,6 +286,6 @@ void run(std::chrono::microseconds pause) {
 }  // namespace verbena::e2e
 
 int main(int argc, char** argv) {
-  verbena::e2e::run(std::chrono::microseconds(argc > 1 ? std::atoi(argv[1]) : 2000));
+  verbena::e2e::run(std::chrono::microseconds(argc > 1 ? std::atoi(argv[1]) : 2000), argc > 2 ? argv[2] : "");
   return 0;
 }

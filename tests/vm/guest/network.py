@@ -63,15 +63,18 @@ class Kernel(Host):
         self.links.append("rxea")
         batch(lines)
         for family, which in (("-4", 0), ("-6", 1)):
-            lines = []
-            for table, (link, other) in RULES.items():
-                near, far = PAIR[link][which], PAIR[other][which]
-                lines += [f"route replace {far} dev {link} src {near} table {table}",
-                          f"rule add pref 5 iif lo to {far} lookup {table}"]
+            lines = [f"rule add pref 5 iif lo to {PAIR[other][which]} lookup {table}" for table, (_, other) in RULES.items()]
             batch([*lines, "rule add pref 10 lookup local", "rule delete pref 0"], family)
+        self.lead()
         self.rules = True
         self.add_device("rxe0", "rxea", PAIR["rxea"])
         self.add_device("rxe1", "rxeb", PAIR["rxeb"])
+
+    def lead(self):
+        """The routes of the pair, which the kernel forgets with an address or while a link is down."""
+        for family, which in (("-4", 0), ("-6", 1)):
+            batch([f"route replace {PAIR[other][which]} dev {link} src {PAIR[link][which]} table {table}"
+                   for table, (link, other) in RULES.items()], family)
 
     def add_device(self, device, link, addresses):
         eventually(lambda: "tentative" not in self.ip("address", "show", "dev", link), 10, f"addresses of {link} are usable")
@@ -79,6 +82,12 @@ class Kernel(Host):
         self.devices.append(device)
         for address in addresses:
             eventually(lambda wanted=address: self.find_gid(device, wanted) is not None, 10, f"{device} has {address}")
+
+    def restart_device(self, device, link, *addresses):
+        """As when its machine has started again: nothing is left of what there was."""
+        run(["rdma", "link", "delete", device])
+        self.devices.remove(device)
+        self.add_device(device, link, addresses)
 
     def find_gid(self, device, address):
         """The index of the GID for this address, or None."""

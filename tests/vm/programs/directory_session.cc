@@ -6,7 +6,9 @@
 // where it failed, "code" and "message". ADDRESS is as parse_gid() reads it.
 //     acquire ADDRESS MS | drop ADDRESS | send ADDRESS QPN TEXT | receive MS | reply TEXT | effective ADDRESS
 //     storm ADDRESS THREADS DESTINATIONS | stats | qpn | close
-// A storm: so many threads, each of which asks for so many destinations (flow labels of ADDRESS), all at once.
+//     introduce ADDRESS QPN INCARNATION | standing ADDRESS QPN INCARNATION
+// The last two are about its table of peers. A storm: so many threads, each of which asks for so many destinations
+// (flow labels of ADDRESS), all at once.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -23,6 +25,7 @@
 #include <nlohmann/json.hpp>
 
 #include "endpoint.h"
+#include "verbena/peer.h"
 
 namespace verbena::vm {
 namespace {
@@ -72,6 +75,8 @@ class Session {
   Json act(const std::string& verb, std::istringstream& words);
   Json about_destination(const std::string& verb, const Destination& to, std::istringstream& words);
   Json storm(const Destination& to, unsigned threads, std::uint32_t destinations);
+  Json introduce(const AhPeer& peer);
+  Json standing(const AhPeer& peer) const;
   Json send(const Destination& to, std::uint32_t qpn, const std::string& text);
   Json receive(std::chrono::milliseconds patience);
   Json reply(const std::string& text);
@@ -79,6 +84,7 @@ class Session {
   Json close();
 
   Endpoint end_;
+  PeerTable peers_{{.quarantine = 10min}};
   Received last_;
   bool closed_ = false;
 };
@@ -116,6 +122,11 @@ Json Session::about_destination(const std::string& verb, const Destination& to, 
     words >> qpn >> text;
     return send(to, qpn, text);
   }
+  if (verb == "introduce" || verb == "standing") {
+    AhPeer peer{to, 0, 0};
+    words >> peer.qpn >> peer.incarnation;
+    return verb == "introduce" ? introduce(peer) : standing(peer);
+  }
   if (verb == "storm") {
     unsigned threads = 0;
     std::uint32_t destinations = 0;
@@ -145,6 +156,20 @@ Json Session::storm(const Destination& to, unsigned threads, std::uint32_t desti
   }
   for (std::thread& asker : askers) asker.join();
   return {{"ok", true}, {"refused", refused.load()}};
+}
+
+Json Session::introduce(const AhPeer& peer) {
+  const auto id = peers_.introduce(peer, std::chrono::steady_clock::now());
+  if (!id) return error_json(id.error());
+  return {{"ok", true}, {"id", id->value}, {"peers", peers_.size()}, {"quarantined", peers_.quarantined()}};
+}
+
+Json Session::standing(const AhPeer& peer) const {
+  static const std::map<PeerStanding, const char*> kNames = {{PeerStanding::kUnknown, "unknown"},
+                                                             {PeerStanding::kCurrent, "current"},
+                                                             {PeerStanding::kNewer, "newer"},
+                                                             {PeerStanding::kQuarantined, "quarantined"}};
+  return {{"ok", true}, {"standing", kNames.at(peers_.standing(peer))}};
 }
 
 Json Session::send(const Destination& to, std::uint32_t qpn, const std::string& text) {
