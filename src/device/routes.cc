@@ -27,6 +27,12 @@ bool is_lid_here(const Routes& routes, std::uint16_t lid) noexcept {
   return !address || routes.is_local(*address);
 }
 
+bool is_source_of_lid(const Routes& routes, std::uint16_t lid, const Gid& source) noexcept {
+  const auto address = routes.lids.address_of(lid);
+  if (address && *address == source) return true;
+  return (!address || routes.is_local(*address)) && routes.is_local(source);
+}
+
 std::uint16_t current_lid(const Routes& routes, std::uint16_t lid) noexcept {
   const LidRoute* const port = find_port(routes, lid);
   if (port == nullptr || port->lids.contains(lid)) return lid;

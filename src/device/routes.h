@@ -60,6 +60,9 @@ struct Carrier {
 
 // Whether the port with `lid` is on this host, as far as the map says.
 bool is_lid_here(const Routes& routes, std::uint16_t lid) noexcept;
+// Whether a packet of UDP with this source LID may come from `source`: the address that the map has for the LID, any
+// of this host for a LID that is on it.
+bool is_source_of_lid(const Routes& routes, std::uint16_t lid, const Gid& source) noexcept;
 // The LID that the port has now which had `lid` when an address was made from it.
 std::uint16_t current_lid(const Routes& routes, std::uint16_t lid) noexcept;
 // Requires: envelope.is_infiniband().

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from harness import mesh
+from harness import forged, mesh
 from harness.process import eventually
 
 PORT = 18515
@@ -304,6 +304,28 @@ def test_after_a_change_of_lid_old_addresses_lead_nowhere_and_new_ones_lead_ther
     assert mesh.drops(host, user=user)["unknown_lid"] == 1
     left.make("right", 11)
     assert carry(left, right, "right")["text"] == "hello"
+
+
+def test_a_source_lid_is_believed_from_the_address_that_the_map_has_for_it(hosts):
+    left, right = hosts
+    stranger = "10.77.0.66"
+    right.ip("address", "add", stranger + "/24", "dev", "veth0")
+    victim = Datagrams(left, "root", {**port(4), "VERBENA_LIDS": f"9@{right.v4}"})
+    attacker = forged.Attacker(right, stranger, left.v4)
+
+    def throw(source_lid, source):
+        packet = forged.infiniband_datagram(source_lid, 4, victim.about["qpn"], 0x1234, b"hello")
+        attacker.throw(packet, source=source, seal=False, port=forged.INFINIBAND_PORT)
+
+    victim.post()
+    throw(9, right.v4)
+    got = victim.receive()
+    assert got and (got["slid"], got["text"]) == (9, "hello"), "the packet itself is good"
+    victim.post()
+    for number, (source_lid, source) in enumerate([(9, stranger), (4, stranger), (12, right.v4)]):
+        throw(source_lid, source)
+        eventually(lambda: mesh.drops(left).get("lid_not_of_source") == number + 1, 5, "it is dropped by its name")
+    assert victim.receive(0.5) is None
 
 
 def test_verbena_ping_and_its_directory_by_lid(host, user, path):
