@@ -10,6 +10,8 @@ namespace verbena::device {
 namespace {
 
 constexpr std::size_t kWireBatch = 16;
+// Nobody at an InfiniBand port heeds a mark, so what carries its packets asks for none (RFC 3168, section 5).
+constexpr unsigned kEcnBits = 0x3;
 
 bool same_way(const transport::Outgoing& a, const transport::Outgoing& b) noexcept {
   return a.slot == b.slot && a.envelope->destination == b.envelope->destination &&
@@ -83,7 +85,7 @@ transport::SendResult Router::send_carried(std::span<const transport::Outgoing> 
   const Envelope envelope{.source = by.udp_port->address(),
                           .destination = by.destination,
                           .source_port = wire::kInfinibandUdpPort,
-                          .traffic_class = run[0].envelope->traffic_class};
+                          .traffic_class = static_cast<std::uint8_t>(run[0].envelope->traffic_class & ~kEcnBits)};
   std::array<InfinibandFrame, kWireBatch> frames;
   std::array<transport::Outgoing, kWireBatch> sealed;
   for (std::size_t i = 0; i < run.size(); ++i) {

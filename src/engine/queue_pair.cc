@@ -108,7 +108,7 @@ QueuePair::QueuePair(const QpConfig& config)
   connection_.transport = *transport;
   connection_.reliable = type_ != QpType::kUc;
   connection_.rnr_nak_lost = config.quirks.rnr_nak_lost;
-  connection_.minds_congestion = config.minds_congestion;
+  connection_.congestion_control = config.minds_congestion;
   connection_.repeats_selectively = config.repeats_selectively && connection_.reliable;
   if (type_ != QpType::kXrcReceive) {
     requester_ = std::make_unique<Requester>(send_queue_, *domain_, *memory_, connection_, qpn_, config.observer,
@@ -251,7 +251,7 @@ Status QueuePair::prepare_connection(QpState to, const QpAttributes& attributes,
   connection_.byte_period = path->byte_period;
   const Qpn destination((mask & kAttrDestinationQpn) != 0 ? attributes.destination_qpn : attributes_.destination_qpn);
   connection_.envelope.source_port = wire::source_port(attributes.address.flow_label, qpn_, destination);
-  if (connection_.minds_congestion) {
+  if (connection_.minds_congestion()) {
     std::uint8_t& traffic_class = connection_.envelope.traffic_class;
     traffic_class = static_cast<std::uint8_t>((traffic_class & ~kEcnMask) | kEcnCapable);
   }

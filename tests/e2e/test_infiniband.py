@@ -328,6 +328,39 @@ def test_a_source_lid_is_believed_from_the_address_that_the_map_has_for_it(hosts
     assert victim.receive(0.5) is None
 
 
+SNIFF = """
+import socket
+packets = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x800))
+packets.bind(("veth0", 0x800))
+print("sniffing", flush=True)
+seen = set()
+count = 0
+while count < 100:
+    packet = packets.recv(9000)
+    if packet[9] == 17 and packet[22:24] == (4797).to_bytes(2, "big"):
+        seen.add(packet[1] & 3)
+        count += 1
+print("ecn", sorted(seen), flush=True)
+"""
+
+
+def test_there_is_no_congestion_control_and_the_carrier_is_not_ecn_capable(hosts):
+    left, right = hosts
+    one, other = ({**environment, "VERBENA_IMPAIR": "mark=100%,seed=3"} for environment in between(hosts))
+    sniffer = right.start(["/usr/bin/python3", "-c", SNIFF])
+    sniffer.wait_line("sniffing", 10)
+    command = ["ibv_rc_pingpong", "-p", str(PORT), "-n", "10000000", "-g", "0"]
+    server = left.start(command, env=one)
+    left.wait_listening(PORT, server)
+    client = right.start([*command, left.v4], env=other)
+    assert sniffer.wait_line("ecn", 20) == "ecn [0]"
+    counted = json.loads(left.verbena("drops", "--all", "--json"))["processes"][0]["devices"]
+    counters = next(device["counters"] for device in counted if device["counters"].get("received_packets", 1))
+    assert counters["np_ecn_marked_roce_packets"] == counters["np_cnp_sent"] == counters["rp_cnp_handled"] == 0, counters
+    client.stop()
+    server.stop()
+
+
 def test_verbena_ping_and_its_directory_by_lid(host, user, path):
     server = host.start([], tool=("ping", "--listen"), user=user, env={**path, **port(9)})
     server.wait_line("", 10)
