@@ -95,6 +95,8 @@ QueuePair* Inbound::find(Arrival& arrival, const Port* through, Drop& drop) noex
   drop = check_port(arrival, port, through);
   if (drop != Drop::kNone) return nullptr;
   arrival.port = &port;
+  LinkRoute& link = arrival.envelope.link;
+  if (const auto& infiniband = port.snapshot().infiniband) link.path_bits = infiniband->path_bits(link.destination_lid);
   return queue_pair;
 }
 

@@ -112,12 +112,16 @@ TEST(SubnetFile, RefusesAPortThatLineAndDeclarationMakeTogether) {
   EXPECT_FALSE(configured(port, "verbena0", *subnet));
 }
 
-TEST(Routes, ALidOfBeforeLeadsToThatOfNow) {
+TEST(Routes, APacketHasTheLidThatItsPortHasNow) {
   Routes routes;
-  routes.infiniband.push_back({.lids = {8, 11}, .former = {{4, 7}}, .udp_ports = {}});
-  EXPECT_EQ(current_lid(routes, 9), 9);
-  EXPECT_EQ(current_lid(routes, 6), 10);
-  EXPECT_EQ(current_lid(routes, 20), 20);
+  routes.infiniband = {{}, {.lids = {8, 11}, .udp_ports = {}}, {.lids = {4, 4}, .udp_ports = {}}};
+  const auto from = [&](std::uint16_t port, std::uint8_t path_bits) {
+    return source_lid(routes, {.port = port, .path_bits = path_bits});
+  };
+  EXPECT_EQ(from(1, 0), 8);
+  EXPECT_EQ(from(1, 3), 11);
+  EXPECT_EQ(from(2, 0), 4);
+  EXPECT_EQ(from(2, 1), 4) << "bits that the LMC of now leaves no room for";
 }
 
 TEST(Routes, ALidIsHereUnlessTheMapNamesAnotherHost) {

@@ -36,6 +36,7 @@ engine::PortView PortSnapshot::view() const noexcept {
   view.link_layer = engine::LinkLayer::kInfiniband;
   view.lid = infiniband->lid;
   view.lmc = infiniband->lmc;
+  view.process_port = index;
   view.pkeys = infiniband->pkeys;
   return view;
 }
@@ -57,17 +58,13 @@ Status Port::configure(const InfinibandPort& configuration) {
     auto claim = LidClaim::take(configuration);
     if (!claim) return tl::make_unexpected(claim.error());
     claim_ = std::move(*claim);
-    std::erase_if(former_lids_, [&](const LidRange& range) { return configuration.has_lid(range.first); });
-    if (configuration_) former_lids_.push_back({configuration_->lid, configuration_->last_lid()});
   }
   configuration_ = configuration;
   return {};
 }
 
 LidRoute Port::lid_route() const {
-  LidRoute route{.lids = {configuration_->lid, configuration_->last_lid()}, .former = former_lids_, .udp_ports = {}};
-  route.udp_ports = udp_ports();
-  return route;
+  return {.lids = {configuration_->lid, configuration_->last_lid()}, .udp_ports = udp_ports()};
 }
 
 // Of which UDP is opened: the GIDs of RoCE; of InfiniBand those of the interface that carries it.
@@ -93,6 +90,7 @@ Port::Change Port::follow(const Interface* interface, Status& refusal) {
   const bool gids_changed =
       configuration_ ? after->gids.set_infiniband(configuration_->gid()) : after->gids.follow(now);
   after->infiniband = configuration_;
+  after->index = index_;
   after->present = interface != nullptr;
   after->up = now.up;
   after->interface_mtu = now.mtu;

@@ -58,6 +58,7 @@ struct PortSnapshot {
   std::uint32_t interface_mtu = 0;  // bytes
   std::uint32_t mtu = 256;          // bytes of payload a packet
   std::uint64_t line_rate = 0;      // bits a second
+  std::uint16_t index = 0;          // among the ports of the process
   GidTable gids;
   std::optional<InfinibandPort> infiniband;  // nothing for Ethernet
 
@@ -71,6 +72,8 @@ class Port {
   // says of it at the next follow(). kBusy where another port of this network namespace has one of its LIDs: then it
   // stays as it was.
   Status configure(const InfinibandPort& configuration);
+  // Which of the ports of the process it is. To be called before the first follow().
+  void set_index(std::uint16_t index) noexcept { index_ = index; }
   ~Port();
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
@@ -98,7 +101,7 @@ class Port {
 
   std::vector<transport::UdpPort*> udp_ports() const;
   bool has_ipv4_udp() const noexcept;
-  // Where its LIDs are now, and were before: packets of old address handles name those. Requires: an InfiniBand port.
+  // Requires: an InfiniBand port.
   LidRoute lid_route() const;
 
   // A group that at least one queue pair here is attached to; of InfiniBand, its carrier's group.
@@ -124,11 +127,12 @@ class Port {
   const bool use_udp_;
   std::atomic<const PortSnapshot*> snapshot_;
 
+  std::uint16_t index_ = 0;
+
   // Control lock of the runtime.
   std::map<Gid, std::unique_ptr<transport::UdpPort>> udp_;
   std::optional<InfinibandPort> configuration_;
   std::unique_ptr<LidClaim> claim_;
-  std::vector<LidRange> former_lids_;
   bool followed_ = false;                      // once at least
   std::set<Gid> refused_;                      // addresses of now that could not be opened; the log has told of them
   std::map<Gid, transport::UdpPort*> groups_;  // joined, through which port; nullptr: through none at present

@@ -143,6 +143,7 @@ Result<Port*> Runtime::open_port(const Device& device) {
   auto block = counter_memory_->add_block(device.name(), DeviceCounters::rows());
   if (!block) return tl::make_unexpected(block.error());
   auto port = std::make_unique<Port>(device, DeviceCounters(*block), settings_.udp);
+  port->set_index(static_cast<std::uint16_t>(ports_.size()));
   if (auto done = configure(*port, subnet_); !done) return tl::make_unexpected(done.error());
   auto receiver = std::make_unique<PortReceiver>(*inbound_, *port);
   ports_.emplace_back(std::move(port), std::move(receiver));
@@ -250,7 +251,7 @@ void Runtime::publish_routes() {
   const auto& before = *inlets_.load(std::memory_order_relaxed);
   for (const auto& [port, receiver] : ports_) {
     const bool infiniband = port->device().infiniband().has_value();
-    if (infiniband) routes->infiniband.push_back(port->lid_route());
+    routes->infiniband.push_back(infiniband ? port->lid_route() : LidRoute{});
     for (auto* udp_port : port->udp_ports()) {
       if (!infiniband) routes->udp_ports.push_back(udp_port);
       inlets->push_back({udp_port, receiver.get()});

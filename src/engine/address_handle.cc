@@ -72,7 +72,8 @@ Result<AddressHandle> validate_infiniband(const AddressVector& vector, const Por
   AddressHandle handle{.domain = domain, .vector = vector, .envelope = {}, .byte_period = 0};
   handle.vector.flow_label &= wire::kFlowLabelMask;
   LinkRoute& link = handle.envelope.link;
-  link.source_lid = static_cast<std::uint16_t>(port.lid | vector.source_path_bits);
+  link.port = port.process_port;
+  link.path_bits = vector.source_path_bits;
   link.destination_lid = vector.destination_lid;
   link.service_level = vector.service_level;
   handle.byte_period = byte_period(*bits_per_second(vector.static_rate));

@@ -119,6 +119,7 @@ TEST_F(AddressHandleTest, TakesALidAloneOnInfiniband) {
   port_.link_layer = LinkLayer::kInfiniband;
   port_.lid = 8;
   port_.lmc = 2;
+  port_.process_port = 6;
   AddressVector given;
   given.port = 1;
   given.destination_lid = 3;
@@ -128,7 +129,8 @@ TEST_F(AddressHandleTest, TakesALidAloneOnInfiniband) {
   ASSERT_TRUE(handle);
   EXPECT_TRUE(handle->envelope.is_infiniband());
   EXPECT_FALSE(handle->envelope.link.has_grh);
-  EXPECT_EQ(handle->envelope.link.source_lid, 10);
+  EXPECT_EQ(handle->envelope.link.port, 6);
+  EXPECT_EQ(handle->envelope.link.path_bits, 2);
   EXPECT_EQ(handle->envelope.link.destination_lid, 3);
   EXPECT_EQ(handle->envelope.link.service_level, 5);
 

@@ -46,7 +46,7 @@ struct Connection {
 };
 
 // Whether what arrived with `envelope` took the connection's path, in the other direction. On InfiniBand by LID, and by
-// GID where the path has a GRH (section 9.6.1.5).
+// GID where the path has a GRH (section 9.6.1.5). Of its own LID the path bits count: the rest is what the port has now.
 bool is_from_peer(const Connection& connection, const Envelope& envelope) noexcept;
 
 // What every packet of a connection says, once its payload stands behind the first part: its headers, its pad, and

@@ -216,10 +216,7 @@ void QueuePair::apply(const QpAttributes& attributes, AttrMask mask, const PortV
   attributes_.sqd_async_notify = (mask & kAttrSqdAsyncNotify) != 0 && attributes.sqd_async_notify;
   attributes_.receive_psn &= Psn::kMask;
   attributes_.send_psn &= Psn::kMask;
-  if ((mask & kAttrPort) != 0) {
-    mtu_ = port.mtu;
-    path_mask_ = static_cast<std::uint16_t>((1U << port.lmc) - 1);
-  }
+  if ((mask & kAttrPort) != 0) mtu_ = port.mtu;
   if ((mask & kAttrPkeyIndex) != 0) connection_.pkey = Pkey(*port.pkey_at(attributes.pkey_index));
   if ((mask & kAttrQkey) != 0) qkey_ = Qkey(attributes.qkey);
   if ((mask & kAttrSendPsn) != 0) next_psn_ = Psn(attributes.send_psn);

@@ -361,6 +361,25 @@ def test_there_is_no_congestion_control_and_the_carrier_is_not_ecn_capable(hosts
     server.stop()
 
 
+TWO_PORTS = {"VERBENA_DEVICES": "veth0/link_layer=infiniband/lid=4,veth0/link_layer=infiniband/lid=5"}
+
+
+def test_an_old_address_handle_sends_from_its_own_port_whoever_has_its_old_lid(host, user, folder):
+    subnet = folder / "subnet"
+    subnet.write_text("")
+    subnet.chmod(0o666)
+    left = Datagrams(host, user, {**TWO_PORTS, "VERBENA_SUBNET": str(subnet)})
+    assert left.open("verbena1") == 5
+    right = Datagrams(host, user, port(9))
+    left.make("right", 9)
+    assert carry(left, right, "right")["slid"] == 4
+    subnet.write_text("port verbena0 lid=6\n")
+    eventually(lambda: left.about_now()["lid"] == 6, 10, "the port has its new LID")
+    subnet.write_text("port verbena0 lid=6\nport verbena1 lid=4\n")
+    eventually(lambda: left.open("verbena1") == 4, 10, "the other port has the old one")
+    assert carry(left, right, "right")["slid"] == 6
+
+
 def test_verbena_ping_and_its_directory_by_lid(host, user, path):
     server = host.start([], tool=("ping", "--listen"), user=user, env={**path, **port(9)})
     server.wait_line("", 10)
