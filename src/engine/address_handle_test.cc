@@ -155,7 +155,13 @@ TEST_F(AddressHandleTest, RefusesLidsThatNameNoPort) {
   bad.source_path_bits = 2;
   expect_refusal(bad, "source path bits 2 are outside the port's 2 LIDs");
   bad.source_path_bits = 1;
+  bad.destination_lid = 0xc005;
+  expect_refusal(bad, "LID 49157 is of a multicast group, and needs a GRH");
+  bad.destination_lid = 0xffff;
+  expect_refusal(bad, "LID 65535 is the permissive one");
   bad.is_global = true;
+  expect_refusal(bad, "LID 65535 is the permissive one");
+  bad.destination_lid = 3;
   expect_refusal(bad, "destination GID is zero");
 }
 

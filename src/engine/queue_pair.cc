@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "wire/infiniband_header.h"
 #include "wire/mtu.h"
 #include "wire/source_port.h"
 
@@ -240,6 +241,10 @@ Status QueuePair::prepare_connection(QpState to, const QpAttributes& attributes,
   if ((mask & kAttrAddressVector) != 0) {
     Result<AddressHandle> valid = validate(attributes.address, port, domain_);
     if (!valid) return tl::make_unexpected(valid.error());
+    if (wire::is_multicast_lid(valid->envelope.link.destination_lid)) {
+      return refuse("LID " + std::to_string(attributes.address.destination_lid) +
+                    " is of a multicast group: a connection goes to one port");
+    }
     path = *valid;
   }
   if (Status status = prepare_responder(to, attributes, mask); !status) return status;
