@@ -52,15 +52,18 @@ std::string Port::interface_name() const {
 }
 
 Status Port::configure(const InfinibandPort& configuration) {
-  const bool same_lids =
-      configuration_ && configuration_->lid == configuration.lid && configuration_->lmc == configuration.lmc;
-  if (!same_lids) {
+  give_up_lids(configuration);
+  if (claim_ == nullptr) {
     auto claim = LidClaim::take(configuration);
     if (!claim) return tl::make_unexpected(claim.error());
     claim_ = std::move(*claim);
   }
   configuration_ = configuration;
   return {};
+}
+
+void Port::give_up_lids(const InfinibandPort& next) noexcept {
+  if (configuration_ && (configuration_->lid != next.lid || configuration_->lmc != next.lmc)) claim_.reset();
 }
 
 LidRoute Port::lid_route() const {

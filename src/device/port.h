@@ -70,8 +70,15 @@ class Port {
   Port(const Device& device, DeviceCounters counters, bool use_udp);
   // Before the first follow(), and whenever the subnet's configuration changed: an InfiniBand port takes over what it
   // says of it at the next follow(). kBusy where another port of this network namespace has one of its LIDs: then it
-  // stays as it was.
+  // stays as it was, and lacks_lids() where its own are given up.
   Status configure(const InfinibandPort& configuration);
+  // Gives up the claim on its LIDs where `next` has others, so that they are free for a port that gets them. Ports that
+  // change together all do this before the first of them is configured. Its packets keep the LIDs until it is.
+  void give_up_lids(const InfinibandPort& next) noexcept;
+  // Whether it waits for LIDs: nobody tells when another process gives them up.
+  bool lacks_lids() const noexcept { return configuration_ && claim_ == nullptr; }
+  // Nothing for Ethernet.
+  const std::optional<InfinibandPort>& configuration() const noexcept { return configuration_; }
   // Which of the ports of the process it is. To be called before the first follow().
   void set_index(std::uint16_t index) noexcept { index_ = index; }
   ~Port();

@@ -284,6 +284,7 @@ def test_addresses_that_no_port_can_have_are_refused(pair):
     assert left.make("zero", 0) == 22
     assert left.make("bits", 8, path_bits=1) == 22
     assert left.make("sl", 8, sl=16) == 22
+    assert left.make("permissive", 0xffff) == left.make("group", 0xc005) == 22
 
 
 def test_after_a_change_of_lid_old_addresses_lead_nowhere_and_new_ones_lead_there(host, user, folder):
@@ -362,6 +363,36 @@ def test_there_is_no_congestion_control_and_the_carrier_is_not_ecn_capable(hosts
 
 
 TWO_PORTS = {"VERBENA_DEVICES": "veth0/link_layer=infiniband/lid=4,veth0/link_layer=infiniband/lid=5"}
+
+
+@pytest.mark.parametrize("lids", [(5, 6), (5, 4), (6, 4), (8, 4)], ids=str)
+def test_ports_of_one_process_change_their_lids_together(host, user, folder, lids):
+    subnet = folder / "subnet"
+    subnet.write_text("")
+    subnet.chmod(0o666)
+    both_ports = Datagrams(host, user, {**TWO_PORTS, "VERBENA_SUBNET": str(subnet)})
+    both_ports.open("verbena1")
+    subnet.write_text(f"port verbena0 lid={lids[0]}\nport verbena1 lid={lids[1]}\n")
+    eventually(lambda: (both_ports.about_now()["lid"], both_ports.open("verbena1")) == lids, 10, "both have their LIDs")
+
+
+def test_ports_of_two_processes_swap_their_lids(host, user, folder):
+    subnet = folder / "subnet"
+    subnet.write_text("")
+    subnet.chmod(0o666)
+    guids = "000000000000000a", "000000000000000b"
+    ends = [Datagrams(host, user, {**port(lid, guid=guid), "VERBENA_SUBNET": str(subnet)})
+            for lid, guid in zip((4, 5), guids)]
+    subnet.write_text(f"port {guids[0]} lid=5\nport {guids[1]} lid=4\n")
+    eventually(lambda: [end.about_now()["lid"] for end in ends] == [5, 4], 15, "each has the other's LID")
+
+
+def test_one_port_has_one_range_of_lids(host, user):
+    one = host.start(pingpong("ud"), user=user, env=port(4))
+    host.wait_listening(PORT, one)
+    output = host.run(["ibv_devinfo"], user=user, env=port(4, lmc=1), status=None)
+    assert re.search(r"LIDs 4 to 5 of .* clashes with LID 4 ", output), output
+    one.stop()
 
 
 def test_an_old_address_handle_sends_from_its_own_port_whoever_has_its_old_lid(host, user, folder):
