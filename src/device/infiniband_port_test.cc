@@ -150,6 +150,8 @@ TEST(Routes, ALidIsBelievedFromItsHostAlone) {
 TEST(Routes, EachMulticastLidHasAGroupOfItsOwn) {
   EXPECT_EQ(to_string(carrier_group(0xc005, true)), "::ffff:239.193.192.5");
   EXPECT_EQ(to_string(carrier_group(0xc005, false)), "ff05::4942:c005");
+  EXPECT_EQ(twin_of_carrier_group(carrier_group(0xc005, true)), carrier_group(0xc005, false));
+  EXPECT_EQ(twin_of_carrier_group(carrier_group(0xfffe, false)), carrier_group(0xfffe, true));
 }
 
 }  // namespace

@@ -195,10 +195,6 @@ std::vector<transport::UdpPort*> Port::udp_ports() const {
   return ports;
 }
 
-bool Port::has_ipv4_udp() const noexcept {
-  return std::any_of(udp_.begin(), udp_.end(), [](const auto& entry) { return entry.first.is_ipv4_mapped(); });
-}
-
 transport::UdpPort* Port::udp_port_for_group(const Gid& group) const {
   const auto found = std::find_if(udp_.begin(), udp_.end(), [&group](const auto& entry) {
     return entry.first.is_ipv4_mapped() == group.is_ipv4_mapped();
@@ -206,26 +202,42 @@ transport::UdpPort* Port::udp_port_for_group(const Gid& group) const {
   return found == udp_.end() ? nullptr : found->second.get();
 }
 
+// On InfiniBand a sender takes the family that it has: who has both must hear both.
+std::vector<Gid> Port::carriers_of(const Gid& group) const {
+  if (!configuration_) return {group};
+  return {group, twin_of_carrier_group(group)};
+}
+
 Status Port::join(const Gid& group) {
   if (groups_.contains(group)) return {};
-  auto* through = udp_port_for_group(group);
-  if (through != nullptr) {
-    if (auto joined = through->join(group); !joined) return joined;
-  } else {
+  bool hears = false;
+  for (const Gid& carrier : carriers_of(group)) {
+    auto* const through = udp_port_for_group(carrier);
+    if (through != nullptr) {
+      if (auto joined = through->join(carrier); !joined) {
+        leave(group);
+        return joined;
+      }
+    }
+    hears |= through != nullptr;
+    groups_.emplace(carrier, through);
+  }
+  if (!hears) {
     log(Severity::kWarning, fmt::format("{}: nothing will arrive for the group {}, since no UDP port is open",
                                         device_.name(), to_string(group)));
   }
-  groups_.emplace(group, through);
   return {};
 }
 
 void Port::leave(const Gid& group) {
-  const auto found = groups_.find(group);
-  if (found == groups_.end()) return;
-  if (found->second != nullptr && !found->second->leave(group)) {
-    log(Severity::kDebug, fmt::format("{}: leaving {} failed", device_.name(), to_string(group)));
+  for (const Gid& carrier : carriers_of(group)) {
+    const auto found = groups_.find(carrier);
+    if (found == groups_.end()) continue;
+    if (found->second != nullptr && !found->second->leave(carrier)) {
+      log(Severity::kDebug, fmt::format("{}: leaving {} failed", device_.name(), to_string(carrier)));
+    }
+    groups_.erase(found);
   }
-  groups_.erase(found);
 }
 
 void Port::raise(PortEvent event) {

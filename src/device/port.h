@@ -107,11 +107,11 @@ class Port {
   bool reopen();
 
   std::vector<transport::UdpPort*> udp_ports() const;
-  bool has_ipv4_udp() const noexcept;
   // Requires: an InfiniBand port.
   LidRoute lid_route() const;
 
-  // A group that at least one queue pair here is attached to; of InfiniBand, its carrier's group.
+  // A group that at least one queue pair here is attached to; of InfiniBand, its carrier's group of either family: it is
+  // joined in each family that has an address now or later.
   Status join(const Gid& group);
   void leave(const Gid& group);
 
@@ -128,6 +128,7 @@ class Port {
   bool open_udp(const Gid& address, Status& refusal);
   void rejoin_groups();
   transport::UdpPort* udp_port_for_group(const Gid& group) const;
+  std::vector<Gid> carriers_of(const Gid& group) const;
 
   const Device& device_;
   DeviceCounters counters_;

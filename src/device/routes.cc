@@ -55,6 +55,11 @@ Carrier find_carrier(const Routes& routes, const Envelope& envelope) noexcept {
   return {.udp_port = of_family(routes, *port, address->is_ipv4_mapped()), .destination = *address};
 }
 
+Gid twin_of_carrier_group(const Gid& group) noexcept {
+  const auto lid = static_cast<std::uint16_t>(group.bytes[14] << 8 | group.bytes[15]);
+  return carrier_group(lid, !group.is_ipv4_mapped());
+}
+
 // 239.193.x.y (RFC 2365, of the organisation), ff05::4942:xxyy (of the site).
 Gid carrier_group(std::uint16_t lid, bool ipv4) noexcept {
   if (ipv4) return Gid::from_ipv4(0xefc10000U | lid);

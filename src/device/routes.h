@@ -60,7 +60,9 @@ bool is_source_of_lid(const Routes& routes, std::uint16_t lid, const Gid& source
 std::uint16_t source_lid(const Routes& routes, const LinkRoute& link) noexcept;
 // Requires: envelope.is_infiniband().
 Carrier find_carrier(const Routes& routes, const Envelope& envelope) noexcept;
-// The IP group that carries the packets of a multicast LID.
+// The IP group that carries the packets of a multicast LID, in each family.
 Gid carrier_group(std::uint16_t lid, bool ipv4) noexcept;
+// The same in the other family. Requires: a group that carrier_group() made.
+Gid twin_of_carrier_group(const Gid& group) noexcept;
 
 }  // namespace verbena::device

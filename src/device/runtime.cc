@@ -343,7 +343,7 @@ Status Runtime::change_groups(const Gid& group, std::uint16_t lid, QueuePair& qu
   if (!changed || after->members(group).size() == size) return changed;
 
   Port& port = queue_pair.port();
-  const Gid joined_group = infiniband ? carrier_group(lid, port.has_ipv4_udp()) : group;
+  const Gid joined_group = infiniband ? carrier_group(lid, true) : group;
   auto& users = group_users_[{&port, joined_group}];
   if (attach && users == 0) {
     if (auto joined = port.join(joined_group); !joined) return joined;
