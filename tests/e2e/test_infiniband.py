@@ -143,6 +143,15 @@ for name in ("lid", "lid_mask_count", "sm_lid", "sm_sl", "link_layer", "pkeys/0"
                                         "gid_attrs/types/0 IB/RoCE v1"], output
 
 
+def test_sysfs_tells_what_the_subnet_file_says_before_the_device_is_open(host, user, folder):
+    subnet = folder / "subnet"
+    subnet.write_text("port verbena0 lid=12 sm_lid=7\n")
+    subnet.chmod(0o666)
+    code = 'print(*(open("/sys/class/infiniband/verbena0/ports/1/" + name).read().strip() for name in ("lid", "sm_lid")))'
+    output = host.run(["/usr/bin/python3", "-c", code], user=user, env={**port(8), "VERBENA_SUBNET": str(subnet)})
+    assert output.splitlines()[-1] == "0xc 0x7", output
+
+
 def test_a_lid_that_another_port_has_is_refused_by_the_name_of_its_holder(host, user):
     one = host.start(pingpong("ud"), user=user, env=port(4, lmc=2))
     host.wait_listening(PORT, one)
