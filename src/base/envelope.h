@@ -10,7 +10,7 @@ namespace verbena {
 
 // What only a packet on an InfiniBand link says (LRH and GRH, InfiniBand Architecture volume 1, chapters 7 and 8).
 struct LinkRoute {
-  std::uint32_t flow_label = 0;  // 20 bits, of the GRH
+  std::uint32_t flow_label = 0;       // 20 bits, of the GRH
   std::uint16_t source_lid = 0;       // of what arrived; what leaves gets that which its port has at that moment
   std::uint16_t destination_lid = 0;  // never 0 on an InfiniBand link
   std::uint16_t port = 0;             // of what leaves: which of the ports of this process sends it

@@ -83,7 +83,8 @@ bool FileWatch::follow_links() {
   folder_ = watch(folder, watched) ? watched[folder] : -1;
   name_ = rest.filename().string();
   for (const auto& [before, number] : folders_) {
-    const bool used = std::any_of(watched.begin(), watched.end(), [&](const auto& one) { return one.second == number; });
+    const bool used =
+        std::any_of(watched.begin(), watched.end(), [&](const auto& one) { return one.second == number; });
     if (!used) ::inotify_rm_watch(inotify_.get(), number);
   }
   folders_ = std::move(watched);

@@ -1,7 +1,7 @@
 // Tells when a file was written, or another one was put in its place (inotify). The folder is watched, since an editor
-// writes another file and gives it the name. Where the path leads through symbolic links, as in a mounted ConfigMap, the
-// folder of the file itself is watched as well, and that of each link on the way; when anything happens there, and the
-// path leads to another file than before, that is a change, too.
+// writes another file and gives it the name. Where the path leads through symbolic links, as in a mounted ConfigMap,
+// the folder of the file itself is watched as well, and that of each link on the way; when anything happens there, and
+// the path leads to another file than before, that is a change, too.
 //
 // Thread-safety: one thread at a time.
 // Ownership:     owns its descriptor.
@@ -38,7 +38,7 @@ class FileWatch {
   };
   struct Events {
     bool any = false;
-    bool written = false;       // the file was, or another one was put in its place
+    bool written = false;        // the file was, or another one was put in its place
     bool being_written = false;  // it is new, and its writer has not closed it
   };
 

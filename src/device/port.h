@@ -110,8 +110,8 @@ class Port {
   // Requires: an InfiniBand port.
   LidRoute lid_route() const;
 
-  // A group that at least one queue pair here is attached to; of InfiniBand, its carrier's group of either family: it is
-  // joined in each family that has an address now or later.
+  // A group that at least one queue pair here is attached to; of InfiniBand, its carrier's group of either family: it
+  // is joined in each family that has an address now or later.
   Status join(const Gid& group);
   void leave(const Gid& group);
 

@@ -189,7 +189,8 @@ Status Runtime::configure(Port& port, const SubnetFile& subnet) {
 // another configuration now.
 bool Runtime::configure_ports(const SubnetFile& subnet, bool tell) {
   const auto refuse = [tell](const Port& port, const Error& error, std::string_view until) {
-    if (tell) log(Severity::kError, fmt::format("{} stays as it was{}: {}", port.device().name(), until, error.message));
+    if (tell)
+      log(Severity::kError, fmt::format("{} stays as it was{}: {}", port.device().name(), until, error.message));
   };
   std::vector<std::pair<Port*, InfinibandPort>> wanted;
   for (const auto& [port, receiver] : ports_) {

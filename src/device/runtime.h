@@ -141,10 +141,10 @@ class Runtime final : private HelperWork {
   Status change_groups(const Gid& group, std::uint16_t lid, QueuePair& queue_pair, bool attach);
   // Of an InfiniBand port. Requires: control_
   Result<InfinibandPort> wanted_configuration(const Port& port, const SubnetFile& subnet) const;
-  Status configure(Port& port, const SubnetFile& subnet);       // Requires: control_
-  bool configure_ports(const SubnetFile& subnet, bool tell);    // Requires: control_
-  void follow_subnet();                                         // Requires: control_
-  void follow_configuration();                                  // Requires: control_
+  Status configure(Port& port, const SubnetFile& subnet);     // Requires: control_
+  bool configure_ports(const SubnetFile& subnet, bool tell);  // Requires: control_
+  void follow_subnet();                                       // Requires: control_
+  void follow_configuration();                                // Requires: control_
   void try_again_later() noexcept;
 
   const Settings settings_;

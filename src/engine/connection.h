@@ -40,13 +40,14 @@ struct Connection {
 
   static constexpr std::uint8_t kForever = 7;
 
-  // Whether it sends ECN-capable, tells of marks, and heeds CNPs. Never on InfiniBand: the traffic class of a GRH is the
-  // application's, and nobody on the way marks it.
+  // Whether it sends ECN-capable, tells of marks, and heeds CNPs. Never on InfiniBand: the traffic class of a GRH is
+  // the application's, and nobody on the way marks it.
   bool minds_congestion() const noexcept { return congestion_control && !envelope.is_infiniband(); }
 };
 
 // Whether what arrived with `envelope` took the connection's path, in the other direction. On InfiniBand by LID, and by
-// GID where the path has a GRH (section 9.6.1.5). Of its own LID the path bits count: the rest is what the port has now.
+// GID where the path has a GRH (section 9.6.1.5). Of its own LID the path bits count: the rest is what the port has
+// now.
 bool is_from_peer(const Connection& connection, const Envelope& envelope) noexcept;
 
 // What every packet of a connection says, once its payload stands behind the first part: its headers, its pad, and

@@ -23,7 +23,8 @@ TEST(LidName, RefusesWhatIsWrittenOtherwise) {
   for (std::size_t length = 0; length < good.size() - 3; ++length) {
     EXPECT_EQ(parse_lid_name(good.substr(0, length)), std::nullopt) << length;
   }
-  for (const auto* more : {"/", "/0", "/x", "/1/", "/1/1"}) EXPECT_EQ(parse_lid_name(good + more), std::nullopt) << more;
+  for (const auto* more : {"/", "/0", "/x", "/1/", "/1/1"})
+    EXPECT_EQ(parse_lid_name(good + more), std::nullopt) << more;
   for (const auto& [first, last] : std::initializer_list<std::pair<std::uint16_t, std::uint16_t>>{
            {9, 8}, {0, 0}, {0, 3}, {0xbfff, 0xc000}, {0xc000, 0xc000}, {0xffff, 0xffff}}) {
     EXPECT_EQ(parse_lid_name(lid_name({first, last, 1, 1})), std::nullopt) << first;

@@ -199,8 +199,8 @@ Finding check_port_holders(const HostFacts& host, const std::string& name, const
          "end it, or run as that user, or give this process a network namespace or address of its own; VERBENA_UDP=off "
          "stays on this host"});
   }
-  const auto silent = std::find_if(holders.begin(), holders.end(),
-                                   [](const PortHolder& holder) { return !holder.silence.empty(); });
+  const auto silent =
+      std::find_if(holders.begin(), holders.end(), [](const PortHolder& holder) { return !holder.silence.empty(); });
   if (silent != holders.end()) {
     return finding(Severity::kWarning, name, "",
                    fmt::format("held on {} by {}, on the software RNIC: {}", silent->address, holder_in_words(*silent),
@@ -210,8 +210,7 @@ Finding check_port_holders(const HostFacts& host, const std::string& name, const
                     "well"});
   }
   if (holders.empty()) return good(name, "", "free");
-  return good(name, "",
-              fmt::format("shared with {} of this user", counted(holders.size(), "socket", "sockets")));
+  return good(name, "", fmt::format("shared with {} of this user", counted(holders.size(), "socket", "sockets")));
 }
 
 }  // namespace

@@ -52,8 +52,8 @@ class UdpPort final : public Sender {
   // Readable when a datagram is there, of a multicast group too. Never changes.
   int fd() const noexcept;
 
-  // The source port that datagrams can really have: `wanted`, one near to it, or options.port. Ask once for each address
-  // handle or queue pair, build headers with the answer.
+  // The source port that datagrams can really have: `wanted`, one near to it, or options.port. Ask once for each
+  // address handle or queue pair, build headers with the answer.
   std::uint16_t reserve_source_port(std::uint16_t wanted) noexcept;
 
   // Envelopes must have a source port that reserve_source_port() gave; another one goes out of options.port.
