@@ -22,6 +22,7 @@ enum class Drop : std::uint8_t {
   // The receiver has nobody for it.
   kUnknownDestination,
   kUnknownLid,
+  kLidNotOfSource,
   kGidNotOfLid,
   kUnknownQpn,
   kNotAttached,
@@ -75,6 +76,9 @@ inline constexpr std::array<CounterRow, kDropCount> kDropRows{{
     {"unknown_lid", "packets", Side::kReceiver,
      "InfiniBand: destination LID is not one of the port. The sender's address is older than the LID, or the LID map "
      "leads to the wrong host."},
+    {"lid_not_of_source", "packets", Side::kReceiver,
+     "InfiniBand: came from another address than the LID map has for its source LID: forged, or the map needs the "
+     "address that the sender sends from."},
     {"gid_not_of_lid", "packets", Side::kReceiver,
      "InfiniBand: the destination GID in the GRH belongs to another port than the destination LID."},
     {"unknown_qpn", "packets", Side::kReceiver,

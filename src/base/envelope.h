@@ -10,9 +10,11 @@ namespace verbena {
 
 // What only a packet on an InfiniBand link says (LRH and GRH, InfiniBand Architecture volume 1, chapters 7 and 8).
 struct LinkRoute {
-  std::uint32_t flow_label = 0;  // 20 bits, of the GRH
-  std::uint16_t source_lid = 0;
+  std::uint32_t flow_label = 0;       // 20 bits, of the GRH
+  std::uint16_t source_lid = 0;       // of what arrived; what leaves gets that which its port has at that moment
   std::uint16_t destination_lid = 0;  // never 0 on an InfiniBand link
+  std::uint16_t port = 0;             // of what leaves: which of the ports of this process sends it
+  std::uint8_t path_bits = 0;         // of the LID at this end: what it adds to the port's first one
   std::uint8_t service_level = 0;     // 4 bits
   bool has_grh = false;  // else the GIDs, traffic class, hop limit and flow label of the packet say nothing
 

@@ -42,12 +42,6 @@ constexpr const char* kFooter =
     "This tool carries the software RNIC within it, so that its devices stand in the list beside real ones. Other\n"
     "programs see them under: verbena run -- CMD";
 
-// An address whose UDP port the device has not got, and who has it.
-struct HeldPort {
-  Gid address{};
-  std::string by{};
-};
-
 // One port of a device; where the device cannot be used, its name and why.
 struct DeviceRow {
   std::string name{};
@@ -56,6 +50,7 @@ struct DeviceRow {
   PortView port{};
   std::string netdev{};
   std::size_t gids = 0;
+  std::uint16_t udp_port = 0;
   std::vector<HeldPort> held{};
   std::string error{};
   int system_errno = 0;  // of the error
@@ -78,12 +73,11 @@ DeviceRow read_port(const Context& context, DeviceRow row, const std::vector<Gid
   }
   row.port = std::move(*view);
   row.netdev = netdev_of(table, port);
-  const auto holders = UdpPortHolders::read(row.kind);
-  for (const GidEntry& entry : table) {
-    if (entry.port != port) continue;
-    ++row.gids;
-    if (std::string by = holders.of(entry.gid); !by.empty()) row.held.push_back({entry.gid, std::move(by)});
-  }
+  const auto holders = UdpPortHolders::read(row.kind, row.port.link_layer);
+  row.udp_port = holders.port();
+  row.held = holders.of(table, port);
+  row.gids = static_cast<std::size_t>(
+      std::count_if(table.begin(), table.end(), [port](const GidEntry& entry) { return entry.port == port; }));
   return row;
 }
 
@@ -142,7 +136,7 @@ void print_held(const DeviceRow& row) {
     addresses += (addresses.empty() ? "" : ", ") + rdma::address_text(held.address);
   }
   for (const auto& [holder, addresses] : addresses_by_holder) {
-    fmt::print("{}: UDP port 4791 of {} is held by {}. {}.\n", row.name, addresses, holder, kUdpPortAdvice);
+    fmt::print("{}: UDP port {} of {} is held by {}. {}.\n", row.name, row.udp_port, addresses, holder, kUdpPortAdvice);
   }
 }
 

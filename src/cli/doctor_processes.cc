@@ -74,6 +74,15 @@ std::string environment_of(std::uint32_t pid) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
+// Whether the holder of a UDP port runs on the software RNIC, as the survey found.
+void recognise(rdma::PortHolder& holder, const CounterSurvey& survey, std::uint32_t self) {
+  for (const SilentProcess& silent : survey.silent) {
+    if (silent.pid == holder.pid && holder.pid != 0) holder.silence = silent.reason;
+  }
+  holder.verbena = holder.pid == self || std::any_of(survey.processes.begin(), survey.processes.end(),
+                                                     [&](const auto& process) { return process.pid == holder.pid; });
+}
+
 void add_software_processes(rdma::HostFacts& host) {
   const auto survey = survey_counters(kPatience);
   if (!survey) return;
@@ -89,12 +98,8 @@ void add_software_processes(rdma::HostFacts& host) {
   for (const SilentProcess& silent : survey->silent) {
     host.software_processes.push_back({.pid = silent.pid, .name = "(unknown)", .silence = silent.reason});
   }
-  for (rdma::PortHolder& holder : host.udp_4791) {
-    for (const SilentProcess& silent : survey->silent) {
-      if (silent.pid == holder.pid && holder.pid != 0) holder.silence = silent.reason;
-    }
-    holder.verbena = holder.pid == self || std::any_of(survey->processes.begin(), survey->processes.end(),
-                                                       [&](const auto& process) { return process.pid == holder.pid; });
+  for (auto* const holders : {&host.udp_4791, &host.udp_4797}) {
+    for (rdma::PortHolder& holder : *holders) recognise(holder, *survey, self);
   }
 }
 

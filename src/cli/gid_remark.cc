@@ -27,14 +27,14 @@ std::string_view scope_of(const Gid& gid) noexcept {
 
 GidRemark remark_on(const GidEntry& entry, const GidSurroundings& surroundings) {
   if (!surroundings.port_active) return {false, "no: the port is not active"};
-  if (entry.type == GidType::kInfiniBand) return {true, "yes"};
+  const std::string held = fmt::format("yes, on this host only: UDP port {} is held by {}", surroundings.udp_port,
+                                       surroundings.udp_port_held_by);
+  if (entry.type == GidType::kInfiniBand) return {true, surroundings.udp_port_held_by.empty() ? "yes" : held};
   if (surroundings.netdev.empty()) {
     return {false, "no: its interface is not in this network namespace"};
   }
   if (!surroundings.netdev_up) return {false, fmt::format("no: interface {} is down", surroundings.netdev)};
-  if (!surroundings.udp_port_held_by.empty()) {
-    return {true, fmt::format("yes, on this host only: UDP port 4791 is held by {}", surroundings.udp_port_held_by)};
-  }
+  if (!surroundings.udp_port_held_by.empty()) return {true, held};
   if (entry.type == GidType::kRoceV1) return {true, "yes, on this link only: RoCE v1 has no IP header"};
   if (entry.gid.is_loopback()) return {true, "yes, on this host only"};
   if (is_link_local(entry.gid)) return {true, "yes, on this link only"};

@@ -1,6 +1,7 @@
 // What a GID is good for, in words. Pure.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,7 @@ struct GidSurroundings {
   bool port_active = false;
   std::string netdev{};            // the interface's name; empty where it is unknown here
   bool netdev_up = false;          // meaningless where netdev is empty
+  std::uint16_t udp_port = 4791;   // that carries its packets, on a software device
   std::string udp_port_held_by{};  // in words; empty: by nobody who is in the way
 };
 

@@ -16,7 +16,7 @@ GidEntry entry(const char* gid, GidType type = GidType::kRoceV2) {
   return made;
 }
 
-const GidSurroundings kGood{true, "eth0", true, ""};
+const GidSurroundings kGood{true, "eth0", true, 4791, ""};
 
 TEST(GidScope, IsThatOfTheAddress) {
   const std::vector<std::pair<const char*, const char*>> cases{
@@ -35,23 +35,25 @@ TEST(GidRemark, SaysWhatItIsGoodFor) {
   EXPECT_EQ(remark_on(entry("fe80::1"), kGood).text, "yes, on this link only");
   EXPECT_EQ(remark_on(entry("169.254.0.1"), kGood).text, "yes, on this link only");
   EXPECT_TRUE(remark_on(entry("10.0.0.1", GidType::kRoceV1), kGood).usable);
-  EXPECT_TRUE(remark_on(entry("fe80::1", GidType::kInfiniBand), {true, "", false, ""}).usable);
+  EXPECT_TRUE(remark_on(entry("fe80::1", GidType::kInfiniBand), {true, "", false, 4791, ""}).usable);
 }
 
 TEST(GidRemark, SaysWhoHasThePortOfIt) {
-  const auto held = remark_on(entry("10.0.0.1"), {true, "eth0", true, "process 7 (nc) of user 5"});
+  const auto held = remark_on(entry("10.0.0.1"), {true, "eth0", true, 4791, "process 7 (nc) of user 5"});
   EXPECT_TRUE(held.usable);
   EXPECT_EQ(held.text, "yes, on this host only: UDP port 4791 is held by process 7 (nc) of user 5");
+  const auto infiniband = remark_on(entry("fe80::1", GidType::kInfiniBand), {true, "", false, 4797, "process 7"});
+  EXPECT_EQ(infiniband.text, "yes, on this host only: UDP port 4797 is held by process 7");
 }
 
 TEST(GidRemark, SaysWhyNot) {
-  const auto down = remark_on(entry("10.0.0.1"), {false, "eth0", true, ""});
+  const auto down = remark_on(entry("10.0.0.1"), {false, "eth0", true, 4791, ""});
   EXPECT_FALSE(down.usable);
   EXPECT_EQ(down.text, "no: the port is not active");
-  const auto elsewhere = remark_on(entry("10.0.0.1"), {true, "", false, ""});
+  const auto elsewhere = remark_on(entry("10.0.0.1"), {true, "", false, 4791, ""});
   EXPECT_FALSE(elsewhere.usable);
   EXPECT_NE(elsewhere.text.find("network namespace"), std::string::npos);
-  const auto interface_down = remark_on(entry("10.0.0.1"), {true, "eth0", false, ""});
+  const auto interface_down = remark_on(entry("10.0.0.1"), {true, "eth0", false, 4791, ""});
   EXPECT_FALSE(interface_down.usable);
   EXPECT_EQ(interface_down.text, "no: interface eth0 is down");
 }

@@ -1,4 +1,5 @@
 // `verbena gids`: the addresses of the RDMA ports, and what each is good for.
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -83,13 +84,20 @@ Result<std::vector<GidRow>> read_rows(const std::string& device) {
   if (!context) return tl::make_unexpected(context.error());
   const auto table = read_gid_table(context->get());
   if (!table) return tl::make_unexpected(table.error());
-  const auto holders = UdpPortHolders::read(kind_of_name(device));
+  const rdma::DeviceKind kind = kind_of_name(device);
+  std::map<LinkLayer, UdpPortHolders> holders_by_link;
   std::vector<GidRow> rows;
   for (const GidEntry& entry : *table) {
     const auto port = context->query_port(entry.port);
+    const LinkLayer link_layer = port ? port->link_layer : LinkLayer::kEthernet;
+    auto holders = holders_by_link.find(link_layer);
+    if (holders == holders_by_link.end()) {
+      holders = holders_by_link.emplace(link_layer, UdpPortHolders::read(kind, link_layer)).first;
+    }
     GidSurroundings surroundings{.port_active = port && port->active,
                                  .netdev = interface_name(entry.netdev),
-                                 .udp_port_held_by = holders.of(entry.gid)};
+                                 .udp_port = holders->second.port(),
+                                 .udp_port_held_by = holders->second.of(entry.gid)};
     surroundings.netdev_up = interface_is_up(surroundings.netdev);
     rows.push_back({device, entry, surroundings.netdev, remark_on(entry, surroundings), surroundings.udp_port_held_by});
   }

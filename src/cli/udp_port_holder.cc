@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 #include <unistd.h>
 
+#include "rdma/doctor_interfaces.h"
 #include "rdma/doctor_process.h"
 
 namespace verbena::cli {
@@ -37,16 +39,55 @@ std::string udp_port_holder(const std::vector<rdma::PortHolder>& holders, const 
   return rdma::holder_in_words(*found);
 }
 
-UdpPortHolders UdpPortHolders::read(rdma::DeviceKind kind) {
+std::vector<HeldPort> held_carriers(const std::vector<rdma::PortHolder>& holders,
+                                    const std::vector<rdma::InterfaceFacts>& interfaces, std::uint32_t self) {
+  std::vector<HeldPort> all;
+  std::vector<HeldPort> near;
+  for (const rdma::InterfaceFacts& interface : interfaces) {
+    std::vector<HeldPort> held;
+    bool has_others = false;
+    for (const rdma::InterfaceAddress& address : interface.addresses) {
+      if (std::string by = udp_port_holder(holders, address.gid, self); !by.empty()) {
+        held.push_back({address.gid, std::move(by)});
+      }
+      has_others |= std::any_of(holders.begin(), holders.end(), [&](const rdma::PortHolder& holder) {
+        return holder.pid == self && covers(holder, address.gid);
+      });
+    }
+    all.insert(all.end(), held.begin(), held.end());
+    if (has_others) near.insert(near.end(), held.begin(), held.end());
+  }
+  const bool has_some =
+      std::any_of(holders.begin(), holders.end(), [self](const auto& holder) { return holder.pid == self; });
+  return has_some ? near : all;
+}
+
+UdpPortHolders UdpPortHolders::read(rdma::DeviceKind kind, LinkLayer link_layer) {
   UdpPortHolders made;
-  if (kind == rdma::DeviceKind::kVerbena && !udp_is_off()) {
-    made.holders_ = rdma::gather_port_holders(rdma::kRoceUdpPort);
+  made.link_layer_ = link_layer;
+  const bool infiniband = link_layer == LinkLayer::kInfiniBand;
+  made.port_ = infiniband ? rdma::kInfinibandUdpPort : rdma::kRoceUdpPort;
+  if (kind != rdma::DeviceKind::kVerbena || udp_is_off()) return made;
+  made.holders_ = rdma::gather_port_holders(made.port_);
+  if (infiniband && !made.holders_.empty()) {
+    made.carriers_ = held_carriers(made.holders_, rdma::gather_interfaces(), static_cast<std::uint32_t>(::getpid()));
   }
   return made;
 }
 
-std::string UdpPortHolders::of(const Gid& address) const {
-  return udp_port_holder(holders_, address, static_cast<std::uint32_t>(::getpid()));
+std::vector<HeldPort> UdpPortHolders::of(const std::vector<GidEntry>& table, std::uint8_t port) const {
+  if (link_layer_ == LinkLayer::kInfiniBand) return carriers_;
+  std::vector<HeldPort> held;
+  for (const GidEntry& entry : table) {
+    if (entry.port != port) continue;
+    if (std::string by = of(entry.gid); !by.empty()) held.push_back({entry.gid, std::move(by)});
+  }
+  return held;
+}
+
+std::string UdpPortHolders::of(const Gid& gid) const {
+  if (link_layer_ == LinkLayer::kInfiniBand) return carriers_.empty() ? std::string{} : carriers_.front().by;
+  return udp_port_holder(holders_, gid, static_cast<std::uint32_t>(::getpid()));
 }
 
 }  // namespace verbena::cli

@@ -1,5 +1,7 @@
 #include "cli/udp_port_holder.h"
 
+#include <initializer_list>
+
 #include <gtest/gtest.h>
 
 namespace verbena::cli {
@@ -28,6 +30,24 @@ TEST(UdpPortHolder, IsWhoHasTheAddressOrAllOfItsFamily) {
   EXPECT_EQ(holder({{.address = "fd00::1", .uid = 1000, .pid = 7, .process = "nc"}}, "fd00::1"), expected);
   EXPECT_EQ(holder({{.address = "0.0.0.0", .uid = 1000, .pid = 7}}, "fd00::1"), "");
   EXPECT_EQ(holder({{.address = "10.0.0.2", .uid = 1000, .pid = 7}}, "10.0.0.1"), "");
+}
+
+TEST(UdpPortHolder, OfAnInfinibandPortIsWhoHasAnAddressThatMayCarryIt) {
+  const auto interface = [](const char* name, std::initializer_list<const char*> addresses) {
+    rdma::InterfaceFacts made{.name = name};
+    for (const char* address : addresses) made.addresses.push_back({.gid = *parse_gid(address)});
+    return made;
+  };
+  const std::vector<rdma::InterfaceFacts> interfaces{interface("one", {"10.0.0.1", "fd00::1"}),
+                                                     interface("two", {"10.0.1.1"})};
+  const PortHolder of_one{.address = "10.0.0.1", .uid = 5, .pid = 9};
+  const PortHolder of_two{.address = "10.0.1.1", .uid = 5, .pid = 9};
+  EXPECT_TRUE(held_carriers({}, interfaces, kSelf).empty());
+  EXPECT_EQ(held_carriers({of_one, of_two}, interfaces, kSelf).size(), 2U) << "this process has none";
+  const auto held = held_carriers({of_one, of_two, {.address = "fd00::1", .pid = kSelf}}, interfaces, kSelf);
+  ASSERT_EQ(held.size(), 1U);
+  EXPECT_EQ(held.front().address, *parse_gid("10.0.0.1"));
+  EXPECT_EQ(held.front().by, "process 9 of user 5");
 }
 
 TEST(UdpPortHolder, SaysWhatItCannotSee) {

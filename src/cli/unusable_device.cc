@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include <unistd.h>
 
@@ -15,7 +16,9 @@ std::string why_unusable(rdma::DeviceKind kind, const Error& error) {
 }
 
 DeviceSettings settings_for_listing() {
-  return settings_for_listing(rdma::gather_port_holders(rdma::kRoceUdpPort));
+  auto holders = rdma::gather_port_holders(rdma::kRoceUdpPort);
+  for (auto& holder : rdma::gather_port_holders(rdma::kInfinibandUdpPort)) holders.push_back(std::move(holder));
+  return settings_for_listing(holders);
 }
 
 DeviceSettings settings_for_listing(const std::vector<rdma::PortHolder>& holders) {

@@ -45,7 +45,7 @@ DeviceCounters& Inbound::counters_of(const Arrival& arrival) noexcept {
 Drop Inbound::check(Arrival& arrival, const Port* through) const noexcept {
   const bool infiniband =
       through == nullptr ? carries_infiniband(arrival.datagram.envelope) : through->snapshot().infiniband.has_value();
-  if (infiniband) return check_infiniband(arrival);
+  if (infiniband) return check_infiniband(arrival, through);
   const auto& [envelope, bytes, has_icrc] = arrival.datagram;
   const Drop drop = wire::decode_packet(bytes, has_icrc, arrival.packet);
   if (drop != Drop::kNone || !has_icrc) return drop;
@@ -55,10 +55,15 @@ Drop Inbound::check(Arrival& arrival, const Port* through) const noexcept {
   return icrc.is_good() ? Drop::kNone : Drop::kIcrcMismatch;
 }
 
-Drop Inbound::check_infiniband(Arrival& arrival) const noexcept {
+// What came by UDP may have been written by anybody: its source LID must be that of the host it came from.
+Drop Inbound::check_infiniband(Arrival& arrival, const Port* through) const noexcept {
   const auto& [carrier, bytes, has_icrc] = arrival.datagram;
   wire::InfinibandHeaderView header;
   if (const Drop drop = wire::decode_infiniband_header(bytes, has_icrc, header); drop != Drop::kNone) return drop;
+  if (through != nullptr) {
+    const Routes& routes = *routes_.load(std::memory_order_acquire);  // partner: the release store in Runtime
+    if (!is_source_of_lid(routes, header.envelope.link.source_lid, carrier.source)) return Drop::kLidNotOfSource;
+  }
   const auto rest = bytes.subspan(header.size);
   arrival.envelope = header.envelope;
   arrival.udp_payload_size -= header.size;
@@ -90,6 +95,8 @@ QueuePair* Inbound::find(Arrival& arrival, const Port* through, Drop& drop) noex
   drop = check_port(arrival, port, through);
   if (drop != Drop::kNone) return nullptr;
   arrival.port = &port;
+  LinkRoute& link = arrival.envelope.link;
+  if (const auto& infiniband = port.snapshot().infiniband) link.path_bits = infiniband->path_bits(link.destination_lid);
   return queue_pair;
 }
 

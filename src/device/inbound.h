@@ -20,6 +20,7 @@
 #include "device/port.h"
 #include "device/put_off_events.h"
 #include "device/qp_table.h"
+#include "device/routes.h"
 #include "engine/multicast_table.h"
 #include "transport/datagram.h"
 #include "transport/shm/exchange.h"
@@ -31,9 +32,14 @@ namespace verbena::device {
 class Inbound final : public transport::Receiver {
  public:
   Inbound(transport::Exchange& exchange, const QpTable& queue_pairs,
-          const std::atomic<const engine::MulticastTable*>& groups, DeviceCounters& host_counters,
-          transport::Tap* tap) noexcept
-      : exchange_(exchange), queue_pairs_(queue_pairs), groups_(groups), host_counters_(host_counters), tap_(tap) {}
+          const std::atomic<const engine::MulticastTable*>& groups, const std::atomic<const Routes*>& routes,
+          DeviceCounters& host_counters, transport::Tap* tap) noexcept
+      : exchange_(exchange),
+        queue_pairs_(queue_pairs),
+        groups_(groups),
+        routes_(routes),
+        host_counters_(host_counters),
+        tap_(tap) {}
 
   // From shared memory.
   transport::Receipt on_datagram(const transport::Incoming& datagram) noexcept override {
@@ -63,7 +69,7 @@ class Inbound final : public transport::Receiver {
   };
 
   Drop check(Arrival& arrival, const Port* through) const noexcept;
-  Drop check_infiniband(Arrival& arrival) const noexcept;
+  Drop check_infiniband(Arrival& arrival, const Port* through) const noexcept;
   Drop check_port(const Arrival& arrival, const Port& port, const Port* through) const noexcept;
   QueuePair* find(Arrival& arrival, const Port* through, Drop& drop) noexcept;
   Drop deliver_connected(const Arrival& arrival, QueuePair& queue_pair) noexcept;
@@ -78,6 +84,7 @@ class Inbound final : public transport::Receiver {
   transport::Exchange& exchange_;
   const QpTable& queue_pairs_;
   const std::atomic<const engine::MulticastTable*>& groups_;
+  const std::atomic<const Routes*>& routes_;
   DeviceCounters& host_counters_;
   transport::Tap* const tap_;
   bool patient_ = false;

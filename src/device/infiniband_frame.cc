@@ -12,7 +12,7 @@ Envelope captured_envelope() noexcept {
 const transport::Outgoing& InfinibandFrame::seal(const transport::Outgoing& plain, const Routes& routes,
                                                  bool with_icrc) noexcept {
   envelope_ = *plain.envelope;
-  envelope_.link.source_lid = current_lid(routes, envelope_.link.source_lid);
+  envelope_.link.source_lid = source_lid(routes, envelope_.link);
   header_.emplace(envelope_, plain.size + wire::kIcrcSize);
   const auto header = header_->bytes();
   parts_[0] = header;

@@ -27,6 +27,8 @@ struct InfinibandPort {
 
   std::uint16_t last_lid() const noexcept { return static_cast<std::uint16_t>(lid + (1U << lmc) - 1); }
   bool has_lid(std::uint16_t wanted) const noexcept { return wanted >= lid && wanted <= last_lid(); }
+  // Of one of its LIDs.
+  std::uint8_t path_bits(std::uint16_t own) const noexcept { return static_cast<std::uint8_t>(own - lid); }
   Gid gid() const noexcept { return gid_with(subnet_prefix); }
   // A port answers to the link-local prefix whatever its subnet's is.
   bool has_gid(const Gid& wanted) const noexcept { return wanted == gid() || wanted == gid_with(kLinkLocalPrefix); }

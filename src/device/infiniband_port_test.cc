@@ -65,6 +65,19 @@ TEST(LidMap, RefusesWhatIsNoMap) {
   EXPECT_TRUE(parse_lid_map("1-8@10.0.0.2,8-9@10.0.0.2"));
 }
 
+TEST(LidMap, FindsEachLidWhateverTheOrder) {
+  const auto map = parse_lid_map("30@10.0.0.3,10-20@10.0.0.2,1-2@10.0.0.1,12-14@10.0.0.2,20-25@10.0.0.2");
+  ASSERT_TRUE(map) << map.error().message;
+  EXPECT_EQ(map->address_of(2), parse_gid("10.0.0.1"));
+  EXPECT_EQ(map->address_of(3), std::nullopt);
+  for (std::uint16_t lid = 10; lid <= 25; ++lid) EXPECT_EQ(map->address_of(lid), parse_gid("10.0.0.2")) << lid;
+  EXPECT_EQ(map->address_of(26), std::nullopt);
+  EXPECT_EQ(map->address_of(30), parse_gid("10.0.0.3"));
+  EXPECT_EQ(map->address_of(31), std::nullopt);
+  EXPECT_EQ(map->address_within(26, 29), std::nullopt);
+  EXPECT_EQ(map->address_within(3, 11), parse_gid("10.0.0.2"));
+}
+
 TEST(SubnetFile, ChangesWhatWasDeclared) {
   InfinibandPort port;
   port.guid = 0x0002c90300000001;
@@ -99,12 +112,16 @@ TEST(SubnetFile, RefusesAPortThatLineAndDeclarationMakeTogether) {
   EXPECT_FALSE(configured(port, "verbena0", *subnet));
 }
 
-TEST(Routes, ALidOfBeforeLeadsToThatOfNow) {
+TEST(Routes, APacketHasTheLidThatItsPortHasNow) {
   Routes routes;
-  routes.infiniband.push_back({.lids = {8, 11}, .former = {{4, 7}}, .udp_ports = {}});
-  EXPECT_EQ(current_lid(routes, 9), 9);
-  EXPECT_EQ(current_lid(routes, 6), 10);
-  EXPECT_EQ(current_lid(routes, 20), 20);
+  routes.infiniband = {{}, {.lids = {8, 11}, .udp_ports = {}}, {.lids = {4, 4}, .udp_ports = {}}};
+  const auto from = [&](std::uint16_t port, std::uint8_t path_bits) {
+    return source_lid(routes, {.port = port, .path_bits = path_bits});
+  };
+  EXPECT_EQ(from(1, 0), 8);
+  EXPECT_EQ(from(1, 3), 11);
+  EXPECT_EQ(from(2, 0), 4);
+  EXPECT_EQ(from(2, 1), 4) << "bits that the LMC of now leaves no room for";
 }
 
 TEST(Routes, ALidIsHereUnlessTheMapNamesAnotherHost) {
@@ -116,9 +133,25 @@ TEST(Routes, ALidIsHereUnlessTheMapNamesAnotherHost) {
   EXPECT_TRUE(is_lid_here(routes, 10));
 }
 
+TEST(Routes, ALidIsBelievedFromItsHostAlone) {
+  Routes routes;
+  routes.local = {*parse_gid("10.0.0.1"), *parse_gid("10.0.0.11")};
+  routes.lids = *parse_lid_map("8@10.0.0.2,9@10.0.0.1");
+  EXPECT_TRUE(is_source_of_lid(routes, 8, *parse_gid("10.0.0.2")));
+  EXPECT_FALSE(is_source_of_lid(routes, 8, *parse_gid("10.0.0.3")));
+  EXPECT_FALSE(is_source_of_lid(routes, 8, *parse_gid("10.0.0.1")));
+  for (const std::uint16_t here : {9, 10}) {
+    EXPECT_TRUE(is_source_of_lid(routes, here, *parse_gid("10.0.0.11"))) << here;
+    EXPECT_TRUE(is_source_of_lid(routes, here, *parse_gid("127.0.0.1"))) << here;
+    EXPECT_FALSE(is_source_of_lid(routes, here, *parse_gid("10.0.0.2"))) << here;
+  }
+}
+
 TEST(Routes, EachMulticastLidHasAGroupOfItsOwn) {
   EXPECT_EQ(to_string(carrier_group(0xc005, true)), "::ffff:239.193.192.5");
   EXPECT_EQ(to_string(carrier_group(0xc005, false)), "ff05::4942:c005");
+  EXPECT_EQ(twin_of_carrier_group(carrier_group(0xc005, true)), carrier_group(0xc005, false));
+  EXPECT_EQ(twin_of_carrier_group(carrier_group(0xfffe, false)), carrier_group(0xfffe, true));
 }
 
 }  // namespace

@@ -18,6 +18,8 @@
 namespace verbena::device {
 namespace {
 
+constexpr std::uint32_t kMostCopies = 1024;
+
 std::string range_name(std::uint16_t first, std::uint16_t last) {
   return first == last ? fmt::format("LID {}", first) : fmt::format("LIDs {} to {}", first, last);
 }
@@ -27,6 +29,14 @@ std::string process_name(std::uint32_t pid) {
   std::string name;
   if (!std::getline(file, name)) return fmt::format("process {}", pid);
   return fmt::format("process {} ({})", pid, name);
+}
+
+bool bind_to(const transport::Fd& socket, const std::string& name) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, name.data(), name.size());
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
+  return ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0;
 }
 
 Status look_for_clash(const host::LidHolder& own) {
@@ -47,19 +57,17 @@ Status look_for_clash(const host::LidHolder& own) {
 }  // namespace
 
 Result<std::unique_ptr<LidClaim>> LidClaim::take(const InfinibandPort& port) {
-  const host::LidHolder own{port.lid, port.last_lid(), port.guid, static_cast<std::uint32_t>(getpid())};
+  host::LidHolder own{port.lid, port.last_lid(), port.guid, static_cast<std::uint32_t>(getpid())};
   transport::Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!socket) return transport::system_failure("Cannot make a socket to claim a LID");
-  const std::string name = host::lid_name(own);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, name.data(), name.size());
-  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
-  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) {
-    // Of this process itself: the port is claimed already, or a process of the same number in another PID namespace
-    // shares it; that one's name shows the LIDs too.
-    if (errno != EADDRINUSE) return transport::system_failure("Cannot claim " + range_name(own.first, own.last));
-  } else if (::listen(socket.get(), 0) != 0) {
+  // A name may be this process' own, of another device with the same port, or that of a process with the same number in
+  // another PID namespace.
+  while (!bind_to(socket, host::lid_name(own))) {
+    if (errno != EADDRINUSE || ++own.copy == kMostCopies) {
+      return transport::system_failure("Cannot claim " + range_name(own.first, own.last));
+    }
+  }
+  if (::listen(socket.get(), 0) != 0) {
     return transport::system_failure("Cannot claim " + range_name(own.first, own.last));
   }
   if (auto checked = look_for_clash(own); !checked) return tl::make_unexpected(checked.error());

@@ -21,11 +21,17 @@ Status LidMap::add(std::string_view source, std::string_view text) {
   if (!first || !last || *first == 0 || *first > *last || *last > InfinibandPort::kLastUnicastLid) {
     return wrong_part(source, text, "has no range of unicast LIDs: write 8 or 16-23, from 1 to 49151");
   }
-  const Row row{static_cast<std::uint16_t>(*first), static_cast<std::uint16_t>(*last), *address};
-  if (const auto other = address_within(row.first, row.last); other && *other != row.address) {
-    return wrong_part(source, text, "has LIDs that " + to_string(*other) + " has too");
+  Row row{static_cast<std::uint16_t>(*first), static_cast<std::uint16_t>(*last), *address};
+  const auto begin = first_from(row.first);
+  const auto end = std::find_if(begin, rows_.cend(), [&](const Row& other) { return other.first > row.last; });
+  for (auto other = begin; other != end; ++other) {
+    if (other->address != row.address) {
+      return wrong_part(source, text, "has LIDs that " + to_string(other->address) + " has too");
+    }
+    row.first = std::min(row.first, other->first);
+    row.last = std::max(row.last, other->last);
   }
-  rows_.push_back(row);
+  rows_.insert(rows_.erase(begin, end), row);
   return {};
 }
 
@@ -34,9 +40,13 @@ std::optional<Gid> LidMap::address_of(std::uint16_t lid) const noexcept {
 }
 
 std::optional<Gid> LidMap::address_within(std::uint16_t first, std::uint16_t last) const noexcept {
-  const auto found =
-      std::find_if(rows_.begin(), rows_.end(), [&](const Row& row) { return row.first <= last && first <= row.last; });
-  return found == rows_.end() ? std::nullopt : std::optional(found->address);
+  const auto found = first_from(first);
+  return found == rows_.end() || found->first > last ? std::nullopt : std::optional(found->address);
+}
+
+// The first row that ends at `lid` or behind it.
+std::vector<LidMap::Row>::const_iterator LidMap::first_from(std::uint16_t lid) const noexcept {
+  return std::partition_point(rows_.begin(), rows_.end(), [lid](const Row& row) { return row.last < lid; });
 }
 
 Result<LidMap> parse_lid_map(std::string_view text) {

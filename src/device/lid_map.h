@@ -30,7 +30,9 @@ class LidMap {
     std::uint16_t last;
     Gid address;
   };
-  std::vector<Row> rows_;
+  std::vector<Row>::const_iterator first_from(std::uint16_t lid) const noexcept;
+
+  std::vector<Row> rows_;  // ascending, none overlaps another
 };
 
 // A list with commas.

@@ -36,6 +36,7 @@ engine::PortView PortSnapshot::view() const noexcept {
   view.link_layer = engine::LinkLayer::kInfiniband;
   view.lid = infiniband->lid;
   view.lmc = infiniband->lmc;
+  view.process_port = index;
   view.pkeys = infiniband->pkeys;
   return view;
 }
@@ -51,23 +52,22 @@ std::string Port::interface_name() const {
 }
 
 Status Port::configure(const InfinibandPort& configuration) {
-  const bool same_lids =
-      configuration_ && configuration_->lid == configuration.lid && configuration_->lmc == configuration.lmc;
-  if (!same_lids) {
+  give_up_lids(configuration);
+  if (claim_ == nullptr) {
     auto claim = LidClaim::take(configuration);
     if (!claim) return tl::make_unexpected(claim.error());
     claim_ = std::move(*claim);
-    std::erase_if(former_lids_, [&](const LidRange& range) { return configuration.has_lid(range.first); });
-    if (configuration_) former_lids_.push_back({configuration_->lid, configuration_->last_lid()});
   }
   configuration_ = configuration;
   return {};
 }
 
+void Port::give_up_lids(const InfinibandPort& next) noexcept {
+  if (configuration_ && (configuration_->lid != next.lid || configuration_->lmc != next.lmc)) claim_.reset();
+}
+
 LidRoute Port::lid_route() const {
-  LidRoute route{.lids = {configuration_->lid, configuration_->last_lid()}, .former = former_lids_, .udp_ports = {}};
-  route.udp_ports = udp_ports();
-  return route;
+  return {.lids = {configuration_->lid, configuration_->last_lid()}, .udp_ports = udp_ports()};
 }
 
 // Of which UDP is opened: the GIDs of RoCE; of InfiniBand those of the interface that carries it.
@@ -93,6 +93,7 @@ Port::Change Port::follow(const Interface* interface, Status& refusal) {
   const bool gids_changed =
       configuration_ ? after->gids.set_infiniband(configuration_->gid()) : after->gids.follow(now);
   after->infiniband = configuration_;
+  after->index = index_;
   after->present = interface != nullptr;
   after->up = now.up;
   after->interface_mtu = now.mtu;
@@ -194,10 +195,6 @@ std::vector<transport::UdpPort*> Port::udp_ports() const {
   return ports;
 }
 
-bool Port::has_ipv4_udp() const noexcept {
-  return std::any_of(udp_.begin(), udp_.end(), [](const auto& entry) { return entry.first.is_ipv4_mapped(); });
-}
-
 transport::UdpPort* Port::udp_port_for_group(const Gid& group) const {
   const auto found = std::find_if(udp_.begin(), udp_.end(), [&group](const auto& entry) {
     return entry.first.is_ipv4_mapped() == group.is_ipv4_mapped();
@@ -205,26 +202,42 @@ transport::UdpPort* Port::udp_port_for_group(const Gid& group) const {
   return found == udp_.end() ? nullptr : found->second.get();
 }
 
+// On InfiniBand a sender takes the family that it has: who has both must hear both.
+std::vector<Gid> Port::carriers_of(const Gid& group) const {
+  if (!configuration_) return {group};
+  return {group, twin_of_carrier_group(group)};
+}
+
 Status Port::join(const Gid& group) {
   if (groups_.contains(group)) return {};
-  auto* through = udp_port_for_group(group);
-  if (through != nullptr) {
-    if (auto joined = through->join(group); !joined) return joined;
-  } else {
+  bool hears = false;
+  for (const Gid& carrier : carriers_of(group)) {
+    auto* const through = udp_port_for_group(carrier);
+    if (through != nullptr) {
+      if (auto joined = through->join(carrier); !joined) {
+        leave(group);
+        return joined;
+      }
+    }
+    hears |= through != nullptr;
+    groups_.emplace(carrier, through);
+  }
+  if (!hears) {
     log(Severity::kWarning, fmt::format("{}: nothing will arrive for the group {}, since no UDP port is open",
                                         device_.name(), to_string(group)));
   }
-  groups_.emplace(group, through);
   return {};
 }
 
 void Port::leave(const Gid& group) {
-  const auto found = groups_.find(group);
-  if (found == groups_.end()) return;
-  if (found->second != nullptr && !found->second->leave(group)) {
-    log(Severity::kDebug, fmt::format("{}: leaving {} failed", device_.name(), to_string(group)));
+  for (const Gid& carrier : carriers_of(group)) {
+    const auto found = groups_.find(carrier);
+    if (found == groups_.end()) continue;
+    if (found->second != nullptr && !found->second->leave(carrier)) {
+      log(Severity::kDebug, fmt::format("{}: leaving {} failed", device_.name(), to_string(carrier)));
+    }
+    groups_.erase(found);
   }
-  groups_.erase(found);
 }
 
 void Port::raise(PortEvent event) {

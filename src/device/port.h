@@ -58,6 +58,7 @@ struct PortSnapshot {
   std::uint32_t interface_mtu = 0;  // bytes
   std::uint32_t mtu = 256;          // bytes of payload a packet
   std::uint64_t line_rate = 0;      // bits a second
+  std::uint16_t index = 0;          // among the ports of the process
   GidTable gids;
   std::optional<InfinibandPort> infiniband;  // nothing for Ethernet
 
@@ -69,8 +70,17 @@ class Port {
   Port(const Device& device, DeviceCounters counters, bool use_udp);
   // Before the first follow(), and whenever the subnet's configuration changed: an InfiniBand port takes over what it
   // says of it at the next follow(). kBusy where another port of this network namespace has one of its LIDs: then it
-  // stays as it was.
+  // stays as it was, and lacks_lids() where its own are given up.
   Status configure(const InfinibandPort& configuration);
+  // Gives up the claim on its LIDs where `next` has others, so that they are free for a port that gets them. Ports that
+  // change together all do this before the first of them is configured. Its packets keep the LIDs until it is.
+  void give_up_lids(const InfinibandPort& next) noexcept;
+  // Whether it waits for LIDs: nobody tells when another process gives them up.
+  bool lacks_lids() const noexcept { return configuration_ && claim_ == nullptr; }
+  // Nothing for Ethernet.
+  const std::optional<InfinibandPort>& configuration() const noexcept { return configuration_; }
+  // Which of the ports of the process it is. To be called before the first follow().
+  void set_index(std::uint16_t index) noexcept { index_ = index; }
   ~Port();
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
@@ -97,11 +107,11 @@ class Port {
   bool reopen();
 
   std::vector<transport::UdpPort*> udp_ports() const;
-  bool has_ipv4_udp() const noexcept;
-  // Where its LIDs are now, and were before: packets of old address handles name those. Requires: an InfiniBand port.
+  // Requires: an InfiniBand port.
   LidRoute lid_route() const;
 
-  // A group that at least one queue pair here is attached to; of InfiniBand, its carrier's group.
+  // A group that at least one queue pair here is attached to; of InfiniBand, its carrier's group of either family: it
+  // is joined in each family that has an address now or later.
   Status join(const Gid& group);
   void leave(const Gid& group);
 
@@ -118,17 +128,19 @@ class Port {
   bool open_udp(const Gid& address, Status& refusal);
   void rejoin_groups();
   transport::UdpPort* udp_port_for_group(const Gid& group) const;
+  std::vector<Gid> carriers_of(const Gid& group) const;
 
   const Device& device_;
   DeviceCounters counters_;
   const bool use_udp_;
   std::atomic<const PortSnapshot*> snapshot_;
 
+  std::uint16_t index_ = 0;
+
   // Control lock of the runtime.
   std::map<Gid, std::unique_ptr<transport::UdpPort>> udp_;
   std::optional<InfinibandPort> configuration_;
   std::unique_ptr<LidClaim> claim_;
-  std::vector<LidRange> former_lids_;
   bool followed_ = false;                      // once at least
   std::set<Gid> refused_;                      // addresses of now that could not be opened; the log has told of them
   std::map<Gid, transport::UdpPort*> groups_;  // joined, through which port; nullptr: through none at present

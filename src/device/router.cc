@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "device/infiniband_frame.h"
 #include "device/wire_frame.h"
@@ -10,12 +11,17 @@ namespace verbena::device {
 namespace {
 
 constexpr std::size_t kWireBatch = 16;
+// Nobody at an InfiniBand port heeds a mark, so what carries its packets asks for none (RFC 3168, section 5).
+constexpr unsigned kEcnBits = 0x3;
+
+// A frame is large, and most sends are of one packet: only those that are used are made.
+using FramesOnStack = std::array<std::optional<InfinibandFrame>, kWireBatch>;
 
 bool same_way(const transport::Outgoing& a, const transport::Outgoing& b) noexcept {
   return a.slot == b.slot && a.envelope->destination == b.envelope->destination &&
          a.envelope->source == b.envelope->source &&
          a.envelope->link.destination_lid == b.envelope->link.destination_lid &&
-         a.envelope->link.source_lid == b.envelope->link.source_lid;
+         a.envelope->link.port == b.envelope->link.port;
 }
 
 bool is_here(const Routes& routes, const Envelope& envelope) noexcept {
@@ -63,11 +69,12 @@ transport::SendResult Router::send(std::span<const transport::Outgoing> batch, I
 // Packets of InfiniBand, at most kWireBatch, through shared memory.
 transport::ExchangeResult Router::send_shared(std::span<const transport::Outgoing> run, const Routes& routes,
                                               Instant now) noexcept {
-  std::array<InfinibandFrame, kWireBatch> frames;
+  FramesOnStack frames;
   std::array<transport::Outgoing, kWireBatch> sealed;
   for (std::size_t i = 0; i < run.size(); ++i) {
-    const auto& whole = run[i].has_icrc ? run[i] : frames[i].seal(run[i], routes, false);
-    sealed[i] = frames[i].address(whole, kInfinibandEnvelope);
+    auto& frame = frames[i].emplace();
+    const auto& whole = run[i].has_icrc ? run[i] : frame.seal(run[i], routes, false);
+    sealed[i] = frame.address(whole, kInfinibandEnvelope);
   }
   return exchange_.send(run[0].slot, std::span(sealed).first(run.size()), now);
 }
@@ -83,12 +90,13 @@ transport::SendResult Router::send_carried(std::span<const transport::Outgoing> 
   const Envelope envelope{.source = by.udp_port->address(),
                           .destination = by.destination,
                           .source_port = wire::kInfinibandUdpPort,
-                          .traffic_class = run[0].envelope->traffic_class};
-  std::array<InfinibandFrame, kWireBatch> frames;
+                          .traffic_class = static_cast<std::uint8_t>(run[0].envelope->traffic_class & ~kEcnBits)};
+  FramesOnStack frames;
   std::array<transport::Outgoing, kWireBatch> sealed;
   for (std::size_t i = 0; i < run.size(); ++i) {
-    const auto& whole = run[i].has_icrc ? run[i] : frames[i].seal(run[i], routes, true);
-    sealed[i] = frames[i].address(whole, envelope);
+    auto& frame = frames[i].emplace();
+    const auto& whole = run[i].has_icrc ? run[i] : frame.seal(run[i], routes, true);
+    sealed[i] = frame.address(whole, envelope);
   }
   const auto sent = by.udp_port->send(std::span(sealed).first(run.size()), now);
   counters_.add(Traffic::kSentUdp, sent.taken);

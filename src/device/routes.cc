@@ -5,19 +5,21 @@
 namespace verbena::device {
 namespace {
 
-const LidRoute* find_port(const Routes& routes, std::uint16_t lid) noexcept {
-  const auto& ports = routes.infiniband;
-  auto found = std::find_if(ports.begin(), ports.end(), [lid](const auto& port) { return port.lids.contains(lid); });
-  if (found == ports.end()) {
-    found = std::find_if(ports.begin(), ports.end(), [lid](const auto& port) { return port.knows(lid); });
-  }
-  return found == ports.end() ? nullptr : &*found;
+const LidRoute* find_port(const Routes& routes, const LinkRoute& link) noexcept {
+  return link.port < routes.infiniband.size() ? &routes.infiniband[link.port] : nullptr;
 }
 
-transport::UdpPort* of_family(const LidRoute& port, bool ipv4) noexcept {
-  const auto found = std::find_if(port.udp_ports.begin(), port.udp_ports.end(),
-                                  [ipv4](const auto* udp) { return udp->address().is_ipv4_mapped() == ipv4; });
-  return found == port.udp_ports.end() ? nullptr : *found;
+// The one of the address that the LID map has for the port's own LID, since the other hosts may know it by that; else
+// the first of the family.
+transport::UdpPort* of_family(const Routes& routes, const LidRoute& port, bool ipv4) noexcept {
+  const auto known = routes.lids.address_of(port.lids.first);
+  transport::UdpPort* first = nullptr;
+  for (auto* const udp : port.udp_ports) {
+    if (udp->address().is_ipv4_mapped() != ipv4) continue;
+    if (known && udp->address() == *known) return udp;
+    if (first == nullptr) first = udp;
+  }
+  return first;
 }
 
 }  // namespace
@@ -27,25 +29,35 @@ bool is_lid_here(const Routes& routes, std::uint16_t lid) noexcept {
   return !address || routes.is_local(*address);
 }
 
-std::uint16_t current_lid(const Routes& routes, std::uint16_t lid) noexcept {
-  const LidRoute* const port = find_port(routes, lid);
-  if (port == nullptr || port->lids.contains(lid)) return lid;
-  const auto path_bits = static_cast<std::uint16_t>(lid & (port->lids.last - port->lids.first));
-  return static_cast<std::uint16_t>(port->lids.first | path_bits);
+bool is_source_of_lid(const Routes& routes, std::uint16_t lid, const Gid& source) noexcept {
+  const auto address = routes.lids.address_of(lid);
+  if (address && *address == source) return true;
+  return (!address || routes.is_local(*address)) && routes.is_local(source);
+}
+
+std::uint16_t source_lid(const Routes& routes, const LinkRoute& link) noexcept {
+  const LidRoute* const port = find_port(routes, link);
+  if (port == nullptr) return 0;
+  return static_cast<std::uint16_t>(port->lids.first | (link.path_bits & (port->lids.last - port->lids.first)));
 }
 
 Carrier find_carrier(const Routes& routes, const Envelope& envelope) noexcept {
-  const LidRoute* const port = find_port(routes, envelope.link.source_lid);
+  const LidRoute* const port = find_port(routes, envelope.link);
   if (port == nullptr || port->udp_ports.empty()) return {};
   const std::uint16_t lid = envelope.link.destination_lid;
   if (wire::is_multicast_lid(lid)) {
-    auto* const ipv4 = of_family(*port, true);
-    auto* const through = ipv4 != nullptr ? ipv4 : port->udp_ports.front();
+    auto* const ipv4 = of_family(routes, *port, true);
+    auto* const through = ipv4 != nullptr ? ipv4 : of_family(routes, *port, false);
     return {.udp_port = through, .destination = carrier_group(lid, ipv4 != nullptr)};
   }
   const auto address = routes.lids.address_of(lid);
   if (!address) return {.udp_port = port->udp_ports.front(), .destination = port->udp_ports.front()->address()};
-  return {.udp_port = of_family(*port, address->is_ipv4_mapped()), .destination = *address};
+  return {.udp_port = of_family(routes, *port, address->is_ipv4_mapped()), .destination = *address};
+}
+
+Gid twin_of_carrier_group(const Gid& group) noexcept {
+  const auto lid = static_cast<std::uint16_t>(group.bytes[14] << 8 | group.bytes[15]);
+  return carrier_group(lid, !group.is_ipv4_mapped());
 }
 
 // 239.193.x.y (RFC 2365, of the organisation), ff05::4942:xxyy (of the site).

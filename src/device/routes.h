@@ -19,19 +19,12 @@ namespace verbena::device {
 struct LidRange {
   std::uint16_t first = 0;
   std::uint16_t last = 0;
-
-  bool contains(std::uint16_t lid) const noexcept { return lid >= first && lid <= last; }
 };
 
-// An InfiniBand port of this process.
+// How packets of an InfiniBand port of this process leave.
 struct LidRoute {
-  LidRange lids;
-  std::vector<LidRange> former;                // those that its ranges of before had
+  LidRange lids;                               // that it has now
   std::vector<transport::UdpPort*> udp_ports;  // that carry its packets
-
-  bool knows(std::uint16_t lid) const noexcept {
-    return lids.contains(lid) || std::any_of(former.begin(), former.end(), [lid](auto& r) { return r.contains(lid); });
-  }
 };
 
 struct Routes {
@@ -39,7 +32,7 @@ struct Routes {
   std::vector<transport::UdpPort*> udp_ports;  // of the ports in use here
 
   LidMap lids;                       // of other hosts
-  std::vector<LidRoute> infiniband;  // our ports
+  std::vector<LidRoute> infiniband;  // by LinkRoute::port; empty ones for Ethernet
 
   bool is_local(const Gid& gid) const noexcept {
     return std::find(local.begin(), local.end(), gid) != local.end() || gid.is_loopback();
@@ -60,11 +53,16 @@ struct Carrier {
 
 // Whether the port with `lid` is on this host, as far as the map says.
 bool is_lid_here(const Routes& routes, std::uint16_t lid) noexcept;
-// The LID that the port has now which had `lid` when an address was made from it.
-std::uint16_t current_lid(const Routes& routes, std::uint16_t lid) noexcept;
+// Whether a packet of UDP with this source LID may come from `source`: the address that the map has for the LID, any
+// of this host for a LID that is on it.
+bool is_source_of_lid(const Routes& routes, std::uint16_t lid, const Gid& source) noexcept;
+// The source LID of what `link` sends now.
+std::uint16_t source_lid(const Routes& routes, const LinkRoute& link) noexcept;
 // Requires: envelope.is_infiniband().
 Carrier find_carrier(const Routes& routes, const Envelope& envelope) noexcept;
-// The IP group that carries the packets of a multicast LID.
+// The IP group that carries the packets of a multicast LID, in each family.
 Gid carrier_group(std::uint16_t lid, bool ipv4) noexcept;
+// The same in the other family. Requires: a group that carrier_group() made.
+Gid twin_of_carrier_group(const Gid& group) noexcept;
 
 }  // namespace verbena::device

@@ -95,7 +95,7 @@ Status Runtime::start() {
   if (!settings_.impairment.is_idle()) {
     impair_ = std::make_unique<transport::Impair>(settings_.impairment, *router_, host_counters_);
   }
-  inbound_ = std::make_unique<Inbound>(*exchange_, queue_pairs_, groups_, host_counters_, tap_.get());
+  inbound_ = std::make_unique<Inbound>(*exchange_, queue_pairs_, groups_, routes_, host_counters_, tap_.get());
 
   if (!settings_.subnet_file.empty()) {
     auto watch = FileWatch::open(settings_.subnet_file);
@@ -143,6 +143,7 @@ Result<Port*> Runtime::open_port(const Device& device) {
   auto block = counter_memory_->add_block(device.name(), DeviceCounters::rows());
   if (!block) return tl::make_unexpected(block.error());
   auto port = std::make_unique<Port>(device, DeviceCounters(*block), settings_.udp);
+  port->set_index(static_cast<std::uint16_t>(ports_.size()));
   if (auto done = configure(*port, subnet_); !done) return tl::make_unexpected(done.error());
   auto receiver = std::make_unique<PortReceiver>(*inbound_, *port);
   ports_.emplace_back(std::move(port), std::move(receiver));
@@ -160,25 +161,55 @@ Result<Port*> Runtime::open_port(const Device& device) {
   return &opened;
 }
 
+Result<InfinibandPort> Runtime::wanted_configuration(const Port& port, const SubnetFile& subnet) const {
+  auto wanted = configured(*port.device().infiniband(), port.device().name(), subnet);
+  if (!wanted) return wanted;
+  const auto elsewhere = subnet.lids.address_within(wanted->lid, wanted->last_lid());
+  if (!elsewhere) return wanted;
+  const bool here = std::any_of(network_.begin(), network_.end(), [&](const Interface& interface) {
+    return std::any_of(interface.addresses.begin(), interface.addresses.end(),
+                       [&](const auto& address) { return address.gid == *elsewhere; });
+  });
+  if (here) return wanted;
+  return failure(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: LID {} is that of a port on {}, as VERBENA_LIDS or VERBENA_SUBNET says, which is no "
+                             "address of this host: give the port another lid=, or correct the map",
+                             port.device().name(), wanted->lid, to_string(*elsewhere)),
+                 EINVAL);
+}
+
 Status Runtime::configure(Port& port, const SubnetFile& subnet) {
   if (!port.device().infiniband()) return {};
-  auto wanted = configured(*port.device().infiniband(), port.device().name(), subnet);
+  auto wanted = wanted_configuration(port, subnet);
   if (!wanted) return tl::make_unexpected(wanted.error());
-  if (const auto elsewhere = subnet.lids.address_within(wanted->lid, wanted->last_lid())) {
-    const bool here = std::any_of(network_.begin(), network_.end(), [&](const Interface& interface) {
-      return std::any_of(interface.addresses.begin(), interface.addresses.end(),
-                         [&](const auto& address) { return address.gid == *elsewhere; });
-    });
-    if (!here) {
-      return failure(
-          ErrorCode::kInvalidArgument,
-          fmt::format("{}: LID {} is that of a port on {}, as VERBENA_LIDS or VERBENA_SUBNET says, which is no "
-                      "address of this host: give the port another lid=, or correct the map",
-                      port.device().name(), wanted->lid, to_string(*elsewhere)),
-          EINVAL);
+  return port.configure(*wanted);
+}
+
+// All ports at once, since one may get the LIDs of another. What cannot be is told where `tell`. True where a port has
+// another configuration now.
+bool Runtime::configure_ports(const SubnetFile& subnet, bool tell) {
+  const auto refuse = [tell](const Port& port, const Error& error, std::string_view until) {
+    if (tell)
+      log(Severity::kError, fmt::format("{} stays as it was{}: {}", port.device().name(), until, error.message));
+  };
+  std::vector<std::pair<Port*, InfinibandPort>> wanted;
+  for (const auto& [port, receiver] : ports_) {
+    if (!port->configuration()) continue;
+    auto one = wanted_configuration(*port, subnet);
+    if (!one) refuse(*port, one.error(), "");
+    wanted.emplace_back(port.get(), one ? std::move(*one) : *port->configuration());
+    port->give_up_lids(wanted.back().second);
+  }
+  bool changed = false;
+  for (const auto& [port, configuration] : wanted) {
+    const bool other = configuration != *port->configuration();
+    if (auto done = port->configure(configuration); !done) {
+      refuse(*port, done.error(), " until the LIDs are free");
+    } else {
+      changed |= other;
     }
   }
-  return port.configure(*wanted);
+  return changed;
 }
 
 // A file that does not hold changes nothing; the log says why.
@@ -188,16 +219,21 @@ void Runtime::follow_subnet() {
     log(Severity::kError, fmt::format("{} The subnet stays as it was.", subnet.error().message));
     return;
   }
-  for (const auto& [port, receiver] : ports_) {
-    if (auto done = configure(*port, *subnet); !done) {
-      log(Severity::kError, fmt::format("{} stays as it was: {}", port->device().name(), done.error().message));
-    }
-  }
   subnet_ = std::move(*subnet);
+  configure_ports(subnet_, true);
+  follow_configuration();
+}
+
+void Runtime::follow_configuration() {
   publish_routes();
   for (const auto& [port, receiver] : ports_) {
     if (auto followed = follow(*port); !followed) log(Severity::kDebug, followed.error().message);
+    if (port->lacks_lids()) try_again_later();
   }
+}
+
+void Runtime::try_again_later() noexcept {
+  reopen_at_.store((now() + kReopenInterval).ns, std::memory_order_relaxed);
 }
 
 void Runtime::drop_last_port() {
@@ -208,14 +244,19 @@ void Runtime::drop_last_port() {
 }
 
 void Runtime::reopen_ports() {
+  reopen_at_.store(0, std::memory_order_relaxed);
   bool changed = false;
-  bool missing = false;
+  bool lids = false;
   for (const auto& [port, receiver] : ports_) {
     if (port->lacks_udp()) changed |= port->reopen();
-    missing |= port->lacks_udp();
+    lids |= port->lacks_lids();
+    if (port->lacks_udp() || port->lacks_lids()) try_again_later();
   }
-  reopen_at_.store(missing ? (now() + kReopenInterval).ns : 0, std::memory_order_relaxed);
-  if (changed) publish_routes();
+  if (lids && configure_ports(subnet_, false)) {
+    follow_configuration();
+  } else if (changed) {
+    publish_routes();
+  }
 }
 
 Status Runtime::follow_network() {
@@ -236,7 +277,7 @@ Status Runtime::follow(Port& port) {
     for (const auto& retired : change.retired) helper_.remove_packets(retired->fd());
     publish_routes();
   }
-  if (port.lacks_udp()) reopen_at_.store((now() + kReopenInterval).ns, std::memory_order_relaxed);
+  if (port.lacks_udp()) try_again_later();
   return refusal;
 }
 
@@ -250,7 +291,7 @@ void Runtime::publish_routes() {
   const auto& before = *inlets_.load(std::memory_order_relaxed);
   for (const auto& [port, receiver] : ports_) {
     const bool infiniband = port->device().infiniband().has_value();
-    if (infiniband) routes->infiniband.push_back(port->lid_route());
+    routes->infiniband.push_back(infiniband ? port->lid_route() : LidRoute{});
     for (auto* udp_port : port->udp_ports()) {
       if (!infiniband) routes->udp_ports.push_back(udp_port);
       inlets->push_back({udp_port, receiver.get()});
@@ -303,7 +344,7 @@ Status Runtime::change_groups(const Gid& group, std::uint16_t lid, QueuePair& qu
   if (!changed || after->members(group).size() == size) return changed;
 
   Port& port = queue_pair.port();
-  const Gid joined_group = infiniband ? carrier_group(lid, port.has_ipv4_udp()) : group;
+  const Gid joined_group = infiniband ? carrier_group(lid, true) : group;
   auto& users = group_users_[{&port, joined_group}];
   if (attach && users == 0) {
     if (auto joined = port.join(joined_group); !joined) return joined;

@@ -135,12 +135,17 @@ class Runtime final : private HelperWork {
   Status follow_network();    // Requires: control_
   Status follow(Port& port);  // Requires: control_
   void drop_last_port();      // Requires: control_
-  void reopen_ports();        // Requires: control_
+  void reopen_ports();        // Requires: control_; what others held
   void publish_routes();      // Requires: control_
   void fail_overrun_queues() noexcept;
   Status change_groups(const Gid& group, std::uint16_t lid, QueuePair& queue_pair, bool attach);
-  Status configure(Port& port, const SubnetFile& subnet);  // Requires: control_
-  void follow_subnet();                                    // Requires: control_
+  // Of an InfiniBand port. Requires: control_
+  Result<InfinibandPort> wanted_configuration(const Port& port, const SubnetFile& subnet) const;
+  Status configure(Port& port, const SubnetFile& subnet);     // Requires: control_
+  bool configure_ports(const SubnetFile& subnet, bool tell);  // Requires: control_
+  void follow_subnet();                                       // Requires: control_
+  void follow_configuration();                                // Requires: control_
+  void try_again_later() noexcept;
 
   const Settings settings_;
   Injection injection_;
@@ -179,7 +184,7 @@ class Runtime final : private HelperWork {
   std::size_t taken_in_ = 0;           // since there was last nothing more; guarded by receiving_
   bool held_back_ = false;             // the helper left packets where they were, for want of receives
 
-  // When UDP ports that others hold are tried again, in nanoseconds; 0: none is missing. Relaxed: a hint.
+  // When UDP ports and LIDs that others hold are tried again, in nanoseconds; 0: none is missing. Relaxed: a hint.
   std::atomic<std::int64_t> reopen_at_{0};
 
   std::mutex failing_mutex_;               // held while queue pairs are failed; never under a queue pair's lock

@@ -4,7 +4,7 @@
 //     lid 8@10.0.0.2
 //     lid 16-23@10.0.0.3
 //     port verbena0 lid=4 lmc=1 sm_lid=3 sm_sl=2 pkeys=0xffff+0x8001
-//     port 0200:0000:0004:0001 lid=4                    by port GUID, for a file that several hosts share
+//     port 0200:0000:0400:0001 lid=4                    by port GUID, for a file that several hosts share
 //
 // A line of a port changes what VERBENA_DEVICES declares for it; all keys but guid.
 #pragma once

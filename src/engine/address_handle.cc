@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "wire/infiniband_header.h"
 #include "wire/source_port.h"
 
 namespace verbena::engine {
@@ -35,6 +36,13 @@ Status check_port(const AddressVector& vector, const PortView& port) {
 Status check_lids(const AddressVector& vector, const PortView& port) {
   if (vector.destination_lid == 0) {
     return refuse("LID 0 names no port: on InfiniBand each address needs the LID of the destination (dlid)");
+  }
+  if (vector.destination_lid == wire::kPermissiveLid) {
+    return refuse("LID 65535 is the permissive one, which names no port: it is for management packets alone");
+  }
+  if (wire::is_multicast_lid(vector.destination_lid) && !vector.is_global) {
+    return refuse("LID " + std::to_string(vector.destination_lid) +
+                  " is of a multicast group, and needs a GRH with its GID: set is_global");
   }
   if (vector.source_path_bits >> port.lmc != 0) {
     return refuse("source path bits " + std::to_string(vector.source_path_bits) + " are outside the port's " +
@@ -72,7 +80,8 @@ Result<AddressHandle> validate_infiniband(const AddressVector& vector, const Por
   AddressHandle handle{.domain = domain, .vector = vector, .envelope = {}, .byte_period = 0};
   handle.vector.flow_label &= wire::kFlowLabelMask;
   LinkRoute& link = handle.envelope.link;
-  link.source_lid = static_cast<std::uint16_t>(port.lid | vector.source_path_bits);
+  link.port = port.process_port;
+  link.path_bits = vector.source_path_bits;
   link.destination_lid = vector.destination_lid;
   link.service_level = vector.service_level;
   handle.byte_period = byte_period(*bits_per_second(vector.static_rate));

@@ -41,8 +41,9 @@ struct AddressHandle {
 
 // Checks `vector` against the port and works the handle out. Refuses, with EINVAL and words that name the value, an
 // empty or missing GID index, a zero destination, a wrong port, service level or rate. On RoCE also an address without
-// GRH, a GID of another type than RoCEv2 and a destination of another family than the source; on InfiniBand LID 0 and
-// path bits beyond the port's LMC. Whether LID and GID belong to one port is not looked at: no device can know.
+// GRH, a GID of another type than RoCEv2 and a destination of another family than the source; on InfiniBand LID 0,
+// the permissive LID, a multicast one without GRH, and path bits beyond the port's LMC. Whether LID and GID belong to
+// one port is not looked at: no device can know.
 Result<AddressHandle> validate(const AddressVector& vector, const PortView& port, const ProtectionDomain* domain);
 
 }  // namespace verbena::engine

@@ -119,6 +119,7 @@ TEST_F(AddressHandleTest, TakesALidAloneOnInfiniband) {
   port_.link_layer = LinkLayer::kInfiniband;
   port_.lid = 8;
   port_.lmc = 2;
+  port_.process_port = 6;
   AddressVector given;
   given.port = 1;
   given.destination_lid = 3;
@@ -128,7 +129,8 @@ TEST_F(AddressHandleTest, TakesALidAloneOnInfiniband) {
   ASSERT_TRUE(handle);
   EXPECT_TRUE(handle->envelope.is_infiniband());
   EXPECT_FALSE(handle->envelope.link.has_grh);
-  EXPECT_EQ(handle->envelope.link.source_lid, 10);
+  EXPECT_EQ(handle->envelope.link.port, 6);
+  EXPECT_EQ(handle->envelope.link.path_bits, 2);
   EXPECT_EQ(handle->envelope.link.destination_lid, 3);
   EXPECT_EQ(handle->envelope.link.service_level, 5);
 
@@ -153,7 +155,13 @@ TEST_F(AddressHandleTest, RefusesLidsThatNameNoPort) {
   bad.source_path_bits = 2;
   expect_refusal(bad, "source path bits 2 are outside the port's 2 LIDs");
   bad.source_path_bits = 1;
+  bad.destination_lid = 0xc005;
+  expect_refusal(bad, "LID 49157 is of a multicast group, and needs a GRH");
+  bad.destination_lid = 0xffff;
+  expect_refusal(bad, "LID 65535 is the permissive one");
   bad.is_global = true;
+  expect_refusal(bad, "LID 65535 is the permissive one");
+  bad.destination_lid = 3;
   expect_refusal(bad, "destination GID is zero");
 }
 

@@ -1,3 +1,5 @@
+#include <array>
+
 #include <gtest/gtest.h>
 
 #include "engine/testing/connection_bench.h"
@@ -61,6 +63,51 @@ TEST(Congestion, PacketsOfAConnectionAreEcnCapable) {
     EXPECT_EQ(packet.envelope->traffic_class, (given & 0xfc) | 0x02) << int{given};
     EXPECT_EQ(bench.qp().query().address.traffic_class, given) << "what was given is told";
   }
+}
+
+// An InfiniBand port's end of a connection with a GRH.
+struct InfinibandEnd {
+  InfinibandEnd() {
+    bench.host().put_on_infiniband(8, 0);
+    bench.attributes.address.destination_lid = 3;
+    bench.attributes.address.traffic_class = 0xbb;
+    bench.bring_up();
+    incoming.link = {.source_lid = 3, .destination_lid = 8, .has_grh = true};
+  }
+  ConnectionBench bench;
+  Envelope incoming = marked(bench);
+};
+
+TEST(Congestion, OnInfinibandTheTrafficClassIsTheApplications) {
+  InfinibandEnd end;
+  end.bench.post(SendOpcode::kRdmaWrite);
+  Transmit packet;
+  ASSERT_TRUE(end.bench.qp().poll_transmit(end.bench.now, packet));
+  EXPECT_EQ(packet.envelope->traffic_class, 0xbb);
+}
+
+TEST(Congestion, OnInfinibandNothingIsAMarkAndNoCnpIsHeeded) {
+  InfinibandEnd end;
+  ConnectionBench& bench = end.bench;
+  Peer(bench).write(end.incoming);
+  EXPECT_EQ(count_of(Opcode::kCnp, bench.responses()), 0);
+  EXPECT_EQ(bench.events().count(TransportEvent::kEcnMarked), 0);
+  EXPECT_EQ(bench.qp().on_cnp(cnp(bench), end.incoming, bench.now), Drop::kNone);
+  EXPECT_EQ(bench.events().count(TransportEvent::kCnpHandled), 0);
+}
+
+TEST(Congestion, ACnpHasThePkeyOfItsConnection) {
+  ConnectionBench bench;
+  const std::array<std::uint16_t, 2> pkeys{0xffff, 0x8001};
+  bench.host().set_pkeys(pkeys);
+  bench.attributes.pkey_index = 1;
+  bench.bring_up();
+  wire::Packet packet = bench.incoming_write(Opcode::kRcWriteOnly, ConnectionBench::kReceivePsn, 0);
+  packet.bth.pkey = Pkey(0x8001);
+  ASSERT_EQ(bench.receive_from(packet, marked(bench)), Drop::kNone);
+  const auto answers = bench.responses();
+  ASSERT_EQ(count_of(Opcode::kCnp, answers), 1);
+  EXPECT_EQ(answers[0].packet.bth.pkey, Pkey(0x8001));
 }
 
 TEST(Congestion, AMarkedRequestIsAnsweredWithACnp) {

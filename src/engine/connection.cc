@@ -7,8 +7,8 @@ namespace verbena::engine {
 bool is_from_peer(const Connection& connection, const Envelope& envelope) noexcept {
   const Envelope& path = connection.envelope;
   if (envelope.source != path.destination || envelope.destination != path.source) return false;
-  return envelope.link.source_lid == path.link.destination_lid &&
-         envelope.link.destination_lid == path.link.source_lid && envelope.link.has_grh == path.link.has_grh;
+  return envelope.link.source_lid == path.link.destination_lid && envelope.link.path_bits == path.link.path_bits &&
+         envelope.link.has_grh == path.link.has_grh;
 }
 
 void complete_packet(const Connection& connection, Qpn own, std::span<const std::byte> headers, std::uint32_t payload,

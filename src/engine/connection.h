@@ -26,7 +26,7 @@ struct Connection {
   std::uint32_t mtu = 256;
   std::uint32_t window = 128;                // packets that may be on their way without an answer; at least 2
   BytePeriod byte_period = 0;                // the static rate of the path; 0: not paced
-  bool minds_congestion = true;              // sends ECN-capable, tells of marks, and heeds CNPs
+  bool congestion_control = true;            // where the network can mark packets
   bool repeats_selectively = true;           // where the other end does, too (selective_mark.h); only if reliable
   std::uint64_t line_rate = 10'000'000'000;  // bits a second, of the port
   AccessFlags access = 0;                    // what the other end may do here
@@ -39,10 +39,15 @@ struct Connection {
   bool rnr_nak_lost = false;  // a quirk: where no receive waits the responder is silent
 
   static constexpr std::uint8_t kForever = 7;
+
+  // Whether it sends ECN-capable, tells of marks, and heeds CNPs. Never on InfiniBand: the traffic class of a GRH is
+  // the application's, and nobody on the way marks it.
+  bool minds_congestion() const noexcept { return congestion_control && !envelope.is_infiniband(); }
 };
 
 // Whether what arrived with `envelope` took the connection's path, in the other direction. On InfiniBand by LID, and by
-// GID where the path has a GRH (section 9.6.1.5).
+// GID where the path has a GRH (section 9.6.1.5). Of its own LID the path bits count: the rest is what the port has
+// now.
 bool is_from_peer(const Connection& connection, const Envelope& envelope) noexcept;
 
 // What every packet of a connection says, once its payload stands behind the first part: its headers, its pad, and

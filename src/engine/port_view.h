@@ -26,6 +26,7 @@ struct PortView {
   // InfiniBand only.
   std::uint16_t lid = 0;                   // the first of 2^lmc
   std::uint8_t lmc = 0;                    // 0 to 7
+  std::uint16_t process_port = 0;          // which of the ports of the process it is: LinkRoute::port of what it sends
   std::span<const std::uint16_t> pkeys{};  // 0: the entry is empty. None at all: the default P_Key alone
 
   std::size_t pkey_count() const noexcept { return pkeys.empty() ? kPkeyTableLength : pkeys.size(); }

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "wire/infiniband_header.h"
 #include "wire/mtu.h"
 #include "wire/source_port.h"
 
@@ -108,7 +109,7 @@ QueuePair::QueuePair(const QpConfig& config)
   connection_.transport = *transport;
   connection_.reliable = type_ != QpType::kUc;
   connection_.rnr_nak_lost = config.quirks.rnr_nak_lost;
-  connection_.minds_congestion = config.minds_congestion;
+  connection_.congestion_control = config.minds_congestion;
   connection_.repeats_selectively = config.repeats_selectively && connection_.reliable;
   if (type_ != QpType::kXrcReceive) {
     requester_ = std::make_unique<Requester>(send_queue_, *domain_, *memory_, connection_, qpn_, config.observer,
@@ -216,10 +217,7 @@ void QueuePair::apply(const QpAttributes& attributes, AttrMask mask, const PortV
   attributes_.sqd_async_notify = (mask & kAttrSqdAsyncNotify) != 0 && attributes.sqd_async_notify;
   attributes_.receive_psn &= Psn::kMask;
   attributes_.send_psn &= Psn::kMask;
-  if ((mask & kAttrPort) != 0) {
-    mtu_ = port.mtu;
-    path_mask_ = static_cast<std::uint16_t>((1U << port.lmc) - 1);
-  }
+  if ((mask & kAttrPort) != 0) mtu_ = port.mtu;
   if ((mask & kAttrPkeyIndex) != 0) connection_.pkey = Pkey(*port.pkey_at(attributes.pkey_index));
   if ((mask & kAttrQkey) != 0) qkey_ = Qkey(attributes.qkey);
   if ((mask & kAttrSendPsn) != 0) next_psn_ = Psn(attributes.send_psn);
@@ -243,6 +241,10 @@ Status QueuePair::prepare_connection(QpState to, const QpAttributes& attributes,
   if ((mask & kAttrAddressVector) != 0) {
     Result<AddressHandle> valid = validate(attributes.address, port, domain_);
     if (!valid) return tl::make_unexpected(valid.error());
+    if (wire::is_multicast_lid(valid->envelope.link.destination_lid)) {
+      return refuse("LID " + std::to_string(attributes.address.destination_lid) +
+                    " is of a multicast group: a connection goes to one port");
+    }
     path = *valid;
   }
   if (Status status = prepare_responder(to, attributes, mask); !status) return status;
@@ -251,7 +253,7 @@ Status QueuePair::prepare_connection(QpState to, const QpAttributes& attributes,
   connection_.byte_period = path->byte_period;
   const Qpn destination((mask & kAttrDestinationQpn) != 0 ? attributes.destination_qpn : attributes_.destination_qpn);
   connection_.envelope.source_port = wire::source_port(attributes.address.flow_label, qpn_, destination);
-  if (connection_.minds_congestion) {
+  if (connection_.minds_congestion()) {
     std::uint8_t& traffic_class = connection_.envelope.traffic_class;
     traffic_class = static_cast<std::uint8_t>((traffic_class & ~kEcnMask) | kEcnCapable);
   }

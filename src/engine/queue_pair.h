@@ -276,7 +276,6 @@ class alignas(64) QueuePair {
 
   // Written by modify(), with both sides held; read by both.
   std::uint32_t mtu_ = 0;
-  std::uint16_t path_mask_ = 0;  // of a LID: the bits that the LMC leaves open
   Qkey qkey_;
   Connection connection_;
 

@@ -157,9 +157,7 @@ void QueuePair::describe_path(const Envelope& envelope, Completion& completion) 
   completion.service_level = envelope.is_infiniband() ? envelope.link.service_level : kind;
   if (quirks_.wc_sl_unfilled) completion.service_level = 0;
   completion.source_lid = envelope.link.source_lid;
-  if (!wire::is_multicast_lid(envelope.link.destination_lid)) {
-    completion.dlid_path_bits = static_cast<std::uint8_t>(envelope.link.destination_lid & path_mask_);
-  }
+  completion.dlid_path_bits = envelope.link.path_bits;
 }
 
 }  // namespace verbena::engine

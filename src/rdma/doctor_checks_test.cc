@@ -554,6 +554,19 @@ TEST(Doctor, KernelRxeOrAnotherUserThatHoldsThePortIsAFailure) {
   EXPECT_THAT(told(check_udp_port(world.host)), HasSubstr("rdma link delete"));
 }
 
+TEST(Doctor, AnInfinibandPortWantsAnotherUdpPort) {
+  World world;
+  world.device().kind = DeviceKind::kVerbena;
+  EXPECT_FALSE(check_infiniband_udp_port(world.host).has_value());
+  world.port().view.link_layer = LinkLayer::kInfiniBand;
+  world.host.process.uid = 1000;
+  world.host.udp_4791 = {{.address = "10.0.0.1", .uid = 1001}};
+  EXPECT_EQ(check_udp_port(world.host).severity, Severity::kGood);
+  EXPECT_EQ(check_infiniband_udp_port(world.host)->severity, Severity::kGood);
+  world.host.udp_4797 = world.host.udp_4791;
+  EXPECT_THAT(told(*check_infiniband_udp_port(world.host)), HasSubstr("processes of one user only"));
+}
+
 TEST(Doctor, AStoppedProcessOnTheSoftwareRnicIsNotTakenForAStranger) {
   World world;
   world.device().kind = DeviceKind::kVerbena;

@@ -92,7 +92,7 @@ struct ProcessFacts {
   std::optional<std::uint64_t> files{};  // open files allowed; nothing: no limit
 };
 
-// Who has UDP port 4791 open in this network namespace.
+// Who has UDP port 4791, or 4797, open in this network namespace.
 struct PortHolder {
   std::string address{};  // "10.0.0.1", "::"
   std::uint32_t uid = 0;
@@ -142,6 +142,7 @@ struct HostFacts {
   std::vector<std::string> unreadable_char_devices{};  // of /dev/infiniband, that this user cannot open
   std::optional<std::size_t> char_devices{};           // uverbs*; nothing: there is no /dev/infiniband
   std::vector<PortHolder> udp_4791{};
+  std::vector<PortHolder> udp_4797{};
   std::vector<SoftwareProcess> software_processes{};
   std::vector<DirectoryFacts> directories{};
 };

@@ -228,6 +228,7 @@ HostFacts gather_host() {
   gather_devices(host, kernel);
   add_default_tos(host);
   host.udp_4791 = gather_port_holders(kRoceUdpPort);
+  host.udp_4797 = gather_port_holders(kInfinibandUdpPort);
   return host;
 }
 

@@ -27,6 +27,16 @@ bool has_software_device(const HostFacts& host) {
                      [](const DeviceFacts& device) { return device.kind == DeviceKind::kVerbena; });
 }
 
+// One that could not be looked at counts as Ethernet, which it is unless it was declared otherwise.
+bool has_software_port(const HostFacts& host, LinkLayer link_layer) {
+  return std::any_of(host.devices.begin(), host.devices.end(), [&](const DeviceFacts& device) {
+    if (device.kind != DeviceKind::kVerbena) return false;
+    if (device.ports.empty()) return link_layer == LinkLayer::kEthernet;
+    return std::any_of(device.ports.begin(), device.ports.end(),
+                       [&](const PortFacts& port) { return port.view.link_layer == link_layer; });
+  });
+}
+
 std::string bytes_in_words(std::uint64_t bytes) {
   if (bytes >= (std::uint64_t{1} << 30)) return fmt::format("{} GiB", bytes >> 30);
   return bytes >= (1U << 20) ? fmt::format("{} MiB", bytes >> 20) : fmt::format("{} KiB", bytes >> 10);
@@ -162,12 +172,15 @@ Finding check_namespace_mode(const HostFacts& host) {
       "device is to come back to the host by itself, or by rdma dev set NAME netns 1");
 }
 
-Finding check_udp_port(const HostFacts& host) {
-  if (!has_software_device(host)) return good("udp_4791", "", "no software RNIC here that would need UDP port 4791");
+namespace {
+
+// `name` is that of the finding.
+Finding check_port_holders(const HostFacts& host, const std::string& name, const std::vector<PortHolder>& holders,
+                           bool kernel_may_hold) {
   const PortHolder* foreign = nullptr;
-  for (const PortHolder& holder : host.udp_4791) {
-    if (is_kernel(host, holder)) {
-      return finding(Severity::kFailure, "udp_4791", "", fmt::format("held by the kernel on {}", holder.address),
+  for (const PortHolder& holder : holders) {
+    if (kernel_may_hold && is_kernel(host, holder)) {
+      return finding(Severity::kFailure, name, "", fmt::format("held by the kernel on {}", holder.address),
                      {"kernel rxe has the port: the software RNIC cannot talk to other hosts from here",
                       "rdma link delete NAME for each rxe link; or use the rxe device; or stay on this host: "
                       "VERBENA_UDP=off"});
@@ -179,26 +192,39 @@ Finding check_udp_port(const HostFacts& host) {
   if (foreign != nullptr) {
     const bool other_user = foreign->uid != host.process.uid;
     return finding(
-        other_user ? Severity::kFailure : Severity::kWarning, "udp_4791", "",
+        other_user ? Severity::kFailure : Severity::kWarning, name, "",
         fmt::format("held on {} by {}", foreign->address, holder_in_words(*foreign)),
         {other_user ? "the port can be shared by processes of one user only"
                     : "it is not known to run on the software RNIC",
          "end it, or run as that user, or give this process a network namespace or address of its own; VERBENA_UDP=off "
          "stays on this host"});
   }
-  const auto silent = std::find_if(host.udp_4791.begin(), host.udp_4791.end(),
-                                   [](const PortHolder& holder) { return !holder.silence.empty(); });
-  if (silent != host.udp_4791.end()) {
-    return finding(Severity::kWarning, "udp_4791", "",
+  const auto silent =
+      std::find_if(holders.begin(), holders.end(), [](const PortHolder& holder) { return !holder.silence.empty(); });
+  if (silent != holders.end()) {
+    return finding(Severity::kWarning, name, "",
                    fmt::format("held on {} by {}, on the software RNIC: {}", silent->address, holder_in_words(*silent),
                                silent->silence),
                    {"a process that does not answer takes no packets either",
                     "let it go on (kill -CONT PID) where it is stopped, and run this again; verbena drops names it as "
                     "well"});
   }
-  if (host.udp_4791.empty()) return good("udp_4791", "", "free");
-  return good("udp_4791", "",
-              fmt::format("shared with {} of this user", counted(host.udp_4791.size(), "socket", "sockets")));
+  if (holders.empty()) return good(name, "", "free");
+  return good(name, "", fmt::format("shared with {} of this user", counted(holders.size(), "socket", "sockets")));
+}
+
+}  // namespace
+
+Finding check_udp_port(const HostFacts& host) {
+  if (!has_software_port(host, LinkLayer::kEthernet)) {
+    return good("udp_4791", "", "no software RNIC here that would need UDP port 4791");
+  }
+  return check_port_holders(host, "udp_4791", host.udp_4791, true);
+}
+
+std::optional<Finding> check_infiniband_udp_port(const HostFacts& host) {
+  if (!has_software_port(host, LinkLayer::kInfiniBand)) return std::nullopt;
+  return check_port_holders(host, "udp_4797", host.udp_4797, false);
 }
 
 Finding check_loss_control(const InterfaceFacts& interface, DeviceKind kind) {
@@ -240,6 +266,7 @@ std::vector<Finding> check_host(const HostFacts& host) {
   for (Finding& finding : check_char_devices(host)) findings.push_back(std::move(finding));
   findings.push_back(check_namespace_mode(host));
   findings.push_back(check_udp_port(host));
+  if (auto finding = check_infiniband_udp_port(host)) findings.push_back(std::move(*finding));
   for (Finding& finding : check_directories(host)) findings.push_back(std::move(finding));
   return findings;
 }

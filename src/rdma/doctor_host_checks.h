@@ -1,6 +1,7 @@
 // What can be said about this process and this host, whatever the device. Pure functions on facts.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "rdma/doctor_facts.h"
@@ -21,6 +22,8 @@ std::vector<Finding> check_char_devices(const HostFacts& host);
 Finding check_namespace_mode(const HostFacts& host);
 // Who holds UDP port 4791, where the software RNIC wants it: `udp_4791`.
 Finding check_udp_port(const HostFacts& host);
+// The same of 4797, where the software RNIC has InfiniBand ports: `udp_4797`.
+std::optional<Finding> check_infiniband_udp_port(const HostFacts& host);
 // Whether an interface loses packets under congestion, and what that will do: `loss_control`.
 Finding check_loss_control(const InterfaceFacts& interface, DeviceKind kind);
 

@@ -1,4 +1,4 @@
-// What this process may do, and who has UDP port 4791: from /proc. The readers are pure.
+// What this process may do, and who has a UDP port: from /proc. The readers are pure.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 namespace verbena::rdma {
 
 inline constexpr std::uint16_t kRoceUdpPort = 4791;
+inline constexpr std::uint16_t kInfinibandUdpPort = 4797;  // of the software RNIC's InfiniBand ports
 
 // The sockets on `port` in the text of /proc/net/udp or udp6. Lines that are not such are left out.
 std::vector<PortHolder> read_udp_table(std::string_view text, std::uint16_t port);

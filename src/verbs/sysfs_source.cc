@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include "device/device.h"
+#include "device/environment.h"
 #include "device/interface_speed.h"
 #include "device/netlink.h"
+#include "device/subnet_file.h"
 #include "verbs/context.h"
 #include "verbs/port_rate.h"
 #include "verbs/query.h"
@@ -22,6 +24,17 @@ std::string mask_of(std::size_t processors) {
   return mask;
 }
 
+// As the subnet has it, where its file holds: what is told before the device is open is what it will be then.
+std::optional<device::InfinibandPort> configuration_of(const device::Device& identity) {
+  const auto& declared = identity.infiniband();
+  const auto& settings = device::environment();
+  if (!declared || !settings) return declared;
+  const auto subnet = device::read_subnet_file(settings->subnet_file, settings->lids);
+  if (!subnet) return declared;
+  const auto port = device::configured(*declared, identity.name(), *subnet);
+  return port ? std::optional(*port) : declared;
+}
+
 // The port as rtnetlink has it now, where no context follows it.
 device::PortSnapshot look_at_port(const device::Device& identity) {
   device::PortSnapshot port;
@@ -32,7 +45,7 @@ device::PortSnapshot look_at_port(const device::Device& identity) {
   const device::Interface* const interface = device::find_interface(*network, identity.interface_index());
   if (interface == nullptr) return port;
   port.up = interface->up;
-  port.infiniband = identity.infiniband();
+  port.infiniband = configuration_of(identity);
   if (port.infiniband) {
     port.gids.set_infiniband(port.infiniband->gid());
   } else {

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from harness import mesh
+from harness import forged, mesh
 from harness.process import eventually
 
 PORT = 18515
@@ -141,6 +141,15 @@ for name in ("lid", "lid_mask_count", "sm_lid", "sm_sl", "link_layer", "pkeys/0"
     assert output.splitlines()[-9:] == ["lid 0x8", "lid_mask_count 2", "sm_lid 0x3", "sm_sl 5", "link_layer InfiniBand",
                                         "pkeys/0 0xffff", "pkeys/1 0x8001", "pkeys/2 0x0000",
                                         "gid_attrs/types/0 IB/RoCE v1"], output
+
+
+def test_sysfs_tells_what_the_subnet_file_says_before_the_device_is_open(host, user, folder):
+    subnet = folder / "subnet"
+    subnet.write_text("port verbena0 lid=12 sm_lid=7\n")
+    subnet.chmod(0o666)
+    code = 'print(*(open("/sys/class/infiniband/verbena0/ports/1/" + name).read().strip() for name in ("lid", "sm_lid")))'
+    output = host.run(["/usr/bin/python3", "-c", code], user=user, env={**port(8), "VERBENA_SUBNET": str(subnet)})
+    assert output.splitlines()[-1] == "0xc 0x7", output
 
 
 def test_a_lid_that_another_port_has_is_refused_by_the_name_of_its_holder(host, user):
@@ -284,6 +293,7 @@ def test_addresses_that_no_port_can_have_are_refused(pair):
     assert left.make("zero", 0) == 22
     assert left.make("bits", 8, path_bits=1) == 22
     assert left.make("sl", 8, sl=16) == 22
+    assert left.make("permissive", 0xffff) == left.make("group", 0xc005) == 22
 
 
 def test_after_a_change_of_lid_old_addresses_lead_nowhere_and_new_ones_lead_there(host, user, folder):
@@ -304,6 +314,149 @@ def test_after_a_change_of_lid_old_addresses_lead_nowhere_and_new_ones_lead_ther
     assert mesh.drops(host, user=user)["unknown_lid"] == 1
     left.make("right", 11)
     assert carry(left, right, "right")["text"] == "hello"
+
+
+def test_a_source_lid_is_believed_from_the_address_that_the_map_has_for_it(hosts):
+    left, right = hosts
+    stranger = "10.77.0.66"
+    right.ip("address", "add", stranger + "/24", "dev", "veth0")
+    victim = Datagrams(left, "root", {**port(4), "VERBENA_LIDS": f"9@{right.v4}"})
+    attacker = forged.Attacker(right, stranger, left.v4)
+
+    def throw(source_lid, source):
+        packet = forged.infiniband_datagram(source_lid, 4, victim.about["qpn"], 0x1234, b"hello")
+        attacker.throw(packet, source=source, seal=False, port=forged.INFINIBAND_PORT)
+
+    victim.post()
+    throw(9, right.v4)
+    got = victim.receive()
+    assert got and (got["slid"], got["text"]) == (9, "hello"), "the packet itself is good"
+    victim.post()
+    for number, (source_lid, source) in enumerate([(9, stranger), (4, stranger), (12, right.v4)]):
+        throw(source_lid, source)
+        eventually(lambda: mesh.drops(left).get("lid_not_of_source") == number + 1, 5, "it is dropped by its name")
+    assert victim.receive(0.5) is None
+
+
+SNIFF = """
+import socket
+packets = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x800))
+packets.bind(("veth0", 0x800))
+print("sniffing", flush=True)
+seen = set()
+count = 0
+while count < 100:
+    packet = packets.recv(9000)
+    if packet[9] == 17 and packet[22:24] == (4797).to_bytes(2, "big"):
+        seen.add(packet[1] & 3)
+        count += 1
+print("ecn", sorted(seen), flush=True)
+"""
+
+
+def test_there_is_no_congestion_control_and_the_carrier_is_not_ecn_capable(hosts):
+    left, right = hosts
+    one, other = ({**environment, "VERBENA_IMPAIR": "mark=100%,seed=3"} for environment in between(hosts))
+    sniffer = right.start(["/usr/bin/python3", "-c", SNIFF])
+    sniffer.wait_line("sniffing", 10)
+    command = ["ibv_rc_pingpong", "-p", str(PORT), "-n", "10000000", "-g", "0"]
+    server = left.start(command, env=one)
+    left.wait_listening(PORT, server)
+    client = right.start([*command, left.v4], env=other)
+    assert sniffer.wait_line("ecn", 20) == "ecn [0]"
+    processes = json.loads(left.verbena("drops", "--all", "--json"))["processes"]
+    counters = [device["counters"] for process in processes for device in process["devices"]]
+    assert any(counted["received_packets"] for counted in counters), counters
+    for counted in counters:
+        assert not any(counted[name] for name in ("np_ecn_marked_roce_packets", "np_cnp_sent", "rp_cnp_handled")), counted
+    client.stop()
+    server.stop()
+
+
+TWO_PORTS = {"VERBENA_DEVICES": "veth0/link_layer=infiniband/lid=4,veth0/link_layer=infiniband/lid=5"}
+
+
+@pytest.mark.parametrize("lids", [(5, 6), (5, 4), (6, 4), (8, 4)], ids=str)
+def test_ports_of_one_process_change_their_lids_together(host, user, folder, lids):
+    subnet = folder / "subnet"
+    subnet.write_text("")
+    subnet.chmod(0o666)
+    both_ports = Datagrams(host, user, {**TWO_PORTS, "VERBENA_SUBNET": str(subnet)})
+    both_ports.open("verbena1")
+    subnet.write_text(f"port verbena0 lid={lids[0]}\nport verbena1 lid={lids[1]}\n")
+    eventually(lambda: (both_ports.about_now()["lid"], both_ports.open("verbena1")) == lids, 10, "both have their LIDs")
+
+
+def test_ports_of_two_processes_swap_their_lids(host, user, folder):
+    subnet = folder / "subnet"
+    subnet.write_text("")
+    subnet.chmod(0o666)
+    guids = "000000000000000a", "000000000000000b"
+    ends = [Datagrams(host, user, {**port(lid, guid=guid), "VERBENA_SUBNET": str(subnet)})
+            for lid, guid in zip((4, 5), guids)]
+    subnet.write_text(f"port {guids[0]} lid=5\nport {guids[1]} lid=4\n")
+    eventually(lambda: [end.about_now()["lid"] for end in ends] == [5, 4], 15, "each has the other's LID")
+
+
+def test_one_port_has_one_range_of_lids(host, user):
+    one = host.start(pingpong("ud"), user=user, env=port(4))
+    host.wait_listening(PORT, one)
+    output = host.run(["ibv_devinfo"], user=user, env=port(4, lmc=1), status=None)
+    assert re.search(r"LIDs 4 to 5 of .* clashes with LID 4 ", output), output
+    one.stop()
+
+
+def test_an_old_address_handle_sends_from_its_own_port_whoever_has_its_old_lid(host, user, folder):
+    subnet = folder / "subnet"
+    subnet.write_text("")
+    subnet.chmod(0o666)
+    left = Datagrams(host, user, {**TWO_PORTS, "VERBENA_SUBNET": str(subnet)})
+    assert left.open("verbena1") == 5
+    right = Datagrams(host, user, port(9))
+    left.make("right", 9)
+    assert carry(left, right, "right")["slid"] == 4
+    subnet.write_text("port verbena0 lid=6\n")
+    eventually(lambda: left.about_now()["lid"] == 6, 10, "the port has its new LID")
+    subnet.write_text("port verbena0 lid=6\nport verbena1 lid=4\n")
+    eventually(lambda: left.open("verbena1") == 4, 10, "the other port has the old one")
+    assert carry(left, right, "right")["slid"] == 6
+
+
+GROUP, GROUP_LID = "ff12:0000:0000:0000:0000:0000:0000:0009", 0xc005
+GROUP_CARRIERS = {"239.193.192.5", "ff05::4942:c005"}
+
+
+def carriers(host):
+    """The IP groups of GROUP_LID that are joined on a host's wire."""
+    return GROUP_CARRIERS & set(host.ip("maddr", "show", "dev", "veth0").split())
+
+
+def test_a_group_is_joined_in_each_family_and_left_whatever_changes_meanwhile(host, user):
+    host.ip("address", "del", host.v4 + "/24", "dev", "veth0")
+    member = Datagrams(host, user, port(4))
+    member.attach(GROUP, GROUP_LID)
+    assert carriers(host) == {"ff05::4942:c005"}
+    host.ip("address", "add", host.v4 + "/24", "dev", "veth0")
+    eventually(lambda: carriers(host) == GROUP_CARRIERS, 10, "IPv4 is joined when it comes")
+    member.detach(GROUP, GROUP_LID)
+    assert carriers(host) == set()
+    member.attach(GROUP, GROUP_LID)
+    assert carriers(host) == GROUP_CARRIERS
+    member.detach(GROUP, GROUP_LID)
+
+
+def test_a_group_is_heard_from_a_host_with_ipv6_alone(hosts):
+    left, right = hosts
+    right.ip("address", "del", right.v4 + "/24", "dev", "veth0")
+    listener = Datagrams(left, "root", {**port(4), "VERBENA_LIDS": f"9@{right.v6}"})
+    sender = Datagrams(right, "root", {**port(9), "VERBENA_LIDS": f"4@{left.v6}"})
+    listener.attach(GROUP, GROUP_LID)
+    listener.post()
+    assert sender.make("group", GROUP_LID, GROUP) == 0
+    assert sender.send("group", 0xffffff, "to all") == 0
+    got = listener.receive()
+    assert got and (got["slid"], got["text"]) == (9, "to all")
+    listener.detach(GROUP, GROUP_LID)
 
 
 def test_verbena_ping_and_its_directory_by_lid(host, user, path):

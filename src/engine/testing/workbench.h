@@ -103,6 +103,13 @@ class Host {
     return {&domain_, address, size, address, access, {}};
   }
 
+  // What is modified from here on is on an InfiniBand port.
+  void put_on_infiniband(std::uint16_t lid, std::uint8_t lmc) noexcept {
+    port_.link_layer = LinkLayer::kInfiniband;
+    port_.lid = lid;
+    port_.lmc = lmc;
+  }
+  void set_pkeys(std::span<const std::uint16_t> pkeys) noexcept { port_.pkeys = pkeys; }
   const PortView& port() noexcept {
     port_.gids = gids_;
     return port_;

@@ -22,7 +22,7 @@ bool can_be_corrupted(const Outgoing& datagram) noexcept {
 
 bool is_ecn_capable(const Envelope& envelope) noexcept {
   constexpr std::uint8_t kEcnBits = 0x3;
-  return (envelope.traffic_class & kEcnBits) != 0;
+  return !envelope.is_infiniband() && (envelope.traffic_class & kEcnBits) != 0;  // theirs is not the carrier's
 }
 
 void flip_bit(std::vector<std::byte>& bytes, std::uint64_t choice) noexcept {

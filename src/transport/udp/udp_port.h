@@ -1,4 +1,5 @@
-// RoCEv2's UDP on one local address: port 4791 through plain sockets, no privilege needed.
+// RoCEv2's UDP on one local address: port 4791 through plain sockets, no privilege needed. Packets of InfiniBand ports
+// travel so as well, on a port of their own (UdpOptions::port).
 //
 // Everything that the ICRC covers is decided by the sender before the kernel sees the datagram: DF and ID 0 by path
 // MTU discovery "probe", checksum 0, TOS and TTL by control message, and the source port by *binding*: one socket a
@@ -41,7 +42,7 @@ struct UdpOptions {
 // Errors:        what cannot be sent is counted by reason; the reasons that need words are explained once.
 class UdpPort final : public Sender {
  public:
-  // Binds. kBusy where UDP 4791 of the address belongs to somebody else, kNotFound where the address is not here.
+  // Binds. kBusy where the UDP port of the address belongs to somebody else, kNotFound where the address is not here.
   static Result<std::unique_ptr<UdpPort>> open(const UdpOptions& options, DropCounter& drops);
   ~UdpPort() override;
   UdpPort(const UdpPort&) = delete;
@@ -51,11 +52,11 @@ class UdpPort final : public Sender {
   // Readable when a datagram is there, of a multicast group too. Never changes.
   int fd() const noexcept;
 
-  // The source port that datagrams can really have: `wanted`, one near to it, or 4791. Ask once for each address
-  // handle or queue pair, build headers with the answer.
+  // The source port that datagrams can really have: `wanted`, one near to it, or options.port. Ask once for each
+  // address handle or queue pair, build headers with the answer.
   std::uint16_t reserve_source_port(std::uint16_t wanted) noexcept;
 
-  // Envelopes must have a source port that reserve_source_port() gave; another one goes out of port 4791.
+  // Envelopes must have a source port that reserve_source_port() gave; another one goes out of options.port.
   SendResult send(std::span<const Outgoing> batch, Instant now) noexcept override;
 
   // Hands up to about `budget` datagrams to `receiver`, which may call send(). Returns how many.

@@ -7,7 +7,7 @@
 
 namespace verbena::transport {
 
-// Receives and sends on 4791 of the address. kBusy in plain words where the port is taken.
+// Receives and sends on the port of the address. kBusy in plain words where the port is taken.
 Result<Fd> open_main_socket(const UdpOptions& options, ForkSet& forks);
 
 // Sends only, from `port`; what arrives is dropped by a filter. kBusy where the port is taken.

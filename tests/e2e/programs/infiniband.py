@@ -38,12 +38,18 @@ class Endpoint:
         attributes.qp_state = e.IBV_QPS_RTR
         self.qp.to_rts(attributes)
         self.handles = {}
+        self.others = []
 
     def about(self):
         return {"lid": self.context.query_port(1).lid, "gid": self.context.query_gid(1, 0).gid, "qpn": self.qp.qp_num}
 
     def about_now(self):
         return self.about()
+
+    def open(self, name):
+        """Another device of this process."""
+        self.others.append(Context(name=name))
+        return self.others[-1].query_port(1).lid
 
     def make(self, name, lid, gid=None, **fields):
         """An address handle; an errno where it is refused."""
@@ -58,6 +64,12 @@ class Endpoint:
             return 0
         except PyverbsRDMAError as error:
             return error.error_code
+
+    def attach(self, gid, lid):
+        self.qp.attach_mcast(GID(gid), lid)
+
+    def detach(self, gid, lid):
+        self.qp.detach_mcast(GID(gid), lid)
 
     def post(self):
         self.mr.write(bytes([UNTOUCHED]) * SIZE, SIZE)
