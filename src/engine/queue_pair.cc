@@ -170,8 +170,7 @@ Status QueuePair::modify(const QpAttributes& attributes, AttrMask mask, const Po
 
 Status QueuePair::check_attributes(const QpAttributes& attributes, AttrMask mask, const PortView& port) const {
   if ((mask & kAttrPort) != 0 && attributes.port != port.number) {
-    return refuse("port " + std::to_string(attributes.port) + " does not exist; the device has port " +
-                  std::to_string(port.number));
+    return refuse(why_not(attributes.port, port, "the queue pair"));
   }
   if ((mask & kAttrPkeyIndex) != 0 && !port.pkey_at(attributes.pkey_index)) {
     return refuse("P_Key index " + std::to_string(attributes.pkey_index) + " is empty, or outside the table of " +
@@ -217,6 +216,7 @@ void QueuePair::apply(const QpAttributes& attributes, AttrMask mask, const PortV
   attributes_.send_psn &= Psn::kMask;
   if ((mask & kAttrPort) != 0) {
     mtu_ = port.mtu;
+    port_ = port.number;
     path_mask_ = static_cast<std::uint16_t>((1U << port.lmc) - 1);
   }
   if ((mask & kAttrPkeyIndex) != 0) connection_.pkey = Pkey(*port.pkey_at(attributes.pkey_index));
