@@ -74,7 +74,7 @@ Result<SubnetFile> read_subnet_file(const std::string& path, const LidMap& lids)
   return parse_subnet_file(path, text, lids);
 }
 
-Result<InfinibandPort> configured(const InfinibandPort& declared, std::string_view device_name,
+Result<InfinibandPort> configured(const InfinibandPort& declared, std::string_view port_name,
                                   const SubnetFile& subnet) {
   InfinibandPort port = declared;
   std::string source = "VERBENA_DEVICES";

@@ -52,7 +52,7 @@ RealLists& real_lists() {
 }
 
 ibv_device** make_list(std::span<VerbsDevice> ours, ibv_device** real, std::size_t real_count) noexcept {
-  auto* const list = static_cast<ibv_device**>(std::calloc(ours.size() + real_count + 1, sizeof list[0]));
+  ibv_device** const list = static_cast<ibv_device**>(std::calloc(ours.size() + real_count + 1, sizeof list[0]));
   if (list == nullptr) return nullptr;
   std::size_t count = 0;
   for (VerbsDevice& record : ours) list[count++] = &record.device;
