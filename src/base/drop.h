@@ -21,6 +21,7 @@ enum class Drop : std::uint8_t {
   kPayloadTooLong,
   // The receiver has nobody for it.
   kUnknownDestination,
+  kWrongPort,
   kUnknownLid,
   kLidNotOfSource,
   kGidNotOfLid,
@@ -73,6 +74,10 @@ inline constexpr std::array<CounterRow, kDropCount> kDropRows{{
     {"icrc_mismatch", "packets", Side::kReceiver, "Invariant CRC does not match: damaged on the way or badly built."},
     {"payload_too_long", "packets", Side::kReceiver, "Payload longer than the MTU of the port."},
     {"unknown_destination", "packets", Side::kReceiver, "Destination address is not a GID of the port."},
+    {"wrong_port", "packets", Side::kReceiver,
+     "Came to one port of a device for a queue pair of another port: the sender has the QPN of one and the address of "
+     "the "
+     "other."},
     {"unknown_lid", "packets", Side::kReceiver,
      "InfiniBand: destination LID is not one of the port. The sender's address is older than the LID, or the LID map "
      "leads to the wrong host."},

@@ -14,8 +14,8 @@ void add_device_settings(CLI::App& subcommand, DeviceSettings& settings) {
   subcommand
       .add_option("--devices", settings.devices,
                   "Interfaces to make devices of, in this order (VERBENA_DEVICES). "
-                  "IFACE/link_layer=infiniband/lid=4 is an InfiniBand port")
-      ->type_name("IFACE[/KEY=VALUE...][,...]")
+                  "eth0+eth1 is one device with two ports; IFACE/link_layer=infiniband/lid=4 is an InfiniBand port")
+      ->type_name("IFACE[/KEY=VALUE...][+IFACE...][,...]")
       ->group(kDeviceSettings);
   subcommand
       .add_option("--lids", settings.lids, "LIDs of InfiniBand ports on other hosts, as in 8@10.0.0.2 (VERBENA_LIDS)")

@@ -25,8 +25,9 @@ std::string value_of(const char* variable) {
 std::string refused_interface(std::string_view devices) {
   const auto declarations = device::parse_declarations(devices);
   if (!declarations) return declarations.error().message;
-  for (const auto& [name, infiniband] : *declarations) {
-    if (::if_nametoindex(name.c_str()) == 0) {
+  for (const auto& device : *declarations) {
+    for (const auto& [name, infiniband] : device.ports) {
+      if (::if_nametoindex(name.c_str()) != 0) continue;
       return fmt::format(
           "VERBENA_DEVICES names \"{}\", which is no interface of this network namespace (`ip link` lists "
           "them), so there is no software device",

@@ -11,7 +11,9 @@ Result<std::unique_ptr<AddressHandle>> AddressHandle::create(ProtectionDomain& d
   if (context.quirks().has(Quirk::kHopLimitOverride)) wanted.hop_limit = kOverriddenHopLimit;
   Result<engine::AddressHandle> handle = [&] {
     const RcuReadSection section;
-    return engine::validate(wanted, context.port().snapshot().view(), &domain.engine());
+    const Port* const named = context.find_port(vector.port);
+    const Port& port = named != nullptr ? *named : *context.ports().front();  // which refuses it in words
+    return engine::validate(wanted, port.snapshot().view(), &domain.engine());
   }();
   if (!handle) return tl::make_unexpected(handle.error());
   if (auto entered = context.enter(ObjectKind::kAddressHandle); !entered) return tl::make_unexpected(entered.error());

@@ -54,32 +54,33 @@ Result<std::shared_ptr<Context>> Context::open(const Device& device) {
     log(Severity::kError, runtime.error().message);
     return tl::make_unexpected(runtime.error());
   }
-  auto port = (*runtime)->open_port(device);
-  if (!port) {
-    log(Severity::kError, fmt::format("{}: {}", device.name(), port.error().message));
-    return tl::make_unexpected(port.error());
+  auto ports = (*runtime)->open_ports(device);
+  if (!ports) {
+    log(Severity::kError, fmt::format("{}: {}", device.name(), ports.error().message));
+    return tl::make_unexpected(ports.error());
   }
   auto events = EventChannel::open(EventChannel::Form::kAsync);
   if (!events) {
     log(Severity::kError, fmt::format("{}: {}", device.name(), events.error().message));
     return tl::make_unexpected(events.error());
   }
-  return std::shared_ptr<Context>(new Context(std::move(*runtime), **port, std::move(*events)));
+  return std::shared_ptr<Context>(new Context(std::move(*runtime), std::move(*ports), std::move(*events)));
 }
 
-Context::Context(std::shared_ptr<Runtime> runtime, Port& port, std::unique_ptr<EventChannel> events)
+Context::Context(std::shared_ptr<Runtime> runtime, std::vector<Port*> ports, std::unique_ptr<EventChannel> events)
     : runtime_(std::move(runtime)),
-      port_(port),
+      ports_(std::move(ports)),
       limits_(runtime_->settings().limits),
       async_events_(std::move(events)),
       memory_(sum_of(limits_.max_mr, limits_.max_mw), random_seed(), &demand_pager()),
       variants_(random_seed()) {
-  port_.attach(*this);
+  for (Port* const port : ports_) port->attach(*this);
 }
 
 Context::~Context() {
   close();
-  if (alive()) port_.detach(*this);
+  if (!alive()) return;
+  for (Port* const port : ports_) port->detach(*this);
 }
 
 void Context::close() noexcept {
@@ -93,18 +94,20 @@ void Context::close() noexcept {
   queue_pairs_.erase(kept, queue_pairs_.end());
 }
 
-void Context::on_port_event(PortEvent event) noexcept {
+void Context::on_port_event(const Port& port, PortEvent event) noexcept {
   if (closed()) return;
   if (runtime_->injection().loses_event()) {
-    port_.counters().add(Traffic::kEventsLost, 1);
+    counters().add(Traffic::kEventsLost, 1);
     return;
   }
-  async_events_->push({kPortNumber, static_cast<std::uint32_t>(event)});
+  async_events_->push({port.number(), static_cast<std::uint32_t>(event)});
 }
 
-void Context::on_mtu(std::uint32_t bytes) noexcept {
+void Context::on_mtu(const Port& port, std::uint32_t bytes) noexcept {
   const std::lock_guard guard(mutex_);
-  for (auto* queue_pair : queue_pairs_) queue_pair->set_mtu(bytes);
+  for (auto* queue_pair : queue_pairs_) {
+    if (&queue_pair->port() == &port) queue_pair->set_mtu(bytes);
+  }
 }
 
 int Context::refuse_child() noexcept {
@@ -131,7 +134,7 @@ Status Context::check_unbound(const engine::MemoryRegion& region) {
       ErrorCode::kBusy,
       fmt::format("{}: memory region {:#x} has {} memory window(s) bound to it: invalidate or unbind them, or "
                   "deallocate them, first",
-                  port_.device().name(), region.key.value(), region.bound_windows),
+                  device().name(), region.key.value(), region.bound_windows),
       EBUSY);
 }
 
@@ -209,23 +212,22 @@ Status Context::enter(ObjectKind kind) {
   if (verdict.delay != Duration{0}) pass(verdict.delay);
   if (verdict.error != 0) {
     return failure(ErrorCode::kExhausted,
-                   fmt::format("{}: {} fails on purpose (VERBENA_INJECT)", port_.device().name(), row.call),
-                   verdict.error);
+                   fmt::format("{}: {} fails on purpose (VERBENA_INJECT)", device().name(), row.call), verdict.error);
   }
   auto& number = objects_[static_cast<std::size_t>(kind)];
   const std::uint32_t limit = limits_.*row.limit;
   if (number.fetch_add(1, std::memory_order_relaxed) >= limit) {
     number.fetch_sub(1, std::memory_order_relaxed);
-    return failure(ErrorCode::kExhausted,
-                   fmt::format("{}: all {} {} are in use", port_.device().name(), limit, row.words), ENOMEM);
+    return failure(ErrorCode::kExhausted, fmt::format("{}: all {} {} are in use", device().name(), limit, row.words),
+                   ENOMEM);
   }
-  port_.counters().add(kind);
+  counters().add(kind);
   return {};
 }
 
 void Context::leave(ObjectKind kind) noexcept {
   objects_[static_cast<std::size_t>(kind)].fetch_sub(1, std::memory_order_relaxed);
-  if (alive()) port_.counters().remove(kind);
+  if (alive()) counters().remove(kind);
 }
 
 void Context::check_unused(const engine::AddressHandle& handle) noexcept {
@@ -242,10 +244,10 @@ void Context::check_unused(const engine::AddressHandle& handle) noexcept {
     }
   }
   if (named_by.empty()) return;
-  port_.counters().add(Traffic::kAhInUse, 1);
+  counters().add(Traffic::kAhInUse, 1);
   log_once(Severity::kError,
            fmt::format("{}: an address handle to {} was destroyed while {} named it: poll their completion first",
-                       port_.device().name(), to_string(handle.vector.destination), named_by));
+                       device().name(), to_string(handle.vector.destination), named_by));
 }
 
 void Context::enlist(QueuePair& queue_pair) {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -48,8 +49,15 @@ class Context final : public std::enable_shared_from_this<Context>, public engin
   // Says once in the log what is wrong; ENODEV.
   static int refuse_child() noexcept;
 
-  const Device& device() const noexcept { return port_.device(); }
-  Port& port() noexcept { return port_; }
+  const Device& device() const noexcept { return ports_.front()->device(); }
+  // Port 1 first.
+  std::span<Port* const> ports() const noexcept { return ports_; }
+  // nullptr where the device has no port of this number.
+  Port* find_port(unsigned number) const noexcept {
+    return number >= kFirstPort && number - kFirstPort < ports_.size() ? ports_[number - kFirstPort] : nullptr;
+  }
+  // Of all ports.
+  DeviceCounters& counters() const noexcept { return ports_.front()->counters(); }
   Runtime& runtime() noexcept { return *runtime_; }
   const engine::Limits& limits() const noexcept { return limits_; }
   const Quirks& quirks() const noexcept { return runtime_->settings().quirks; }
@@ -89,13 +97,13 @@ class Context final : public std::enable_shared_from_this<Context>, public engin
   void check_unused(const engine::AddressHandle& handle) noexcept;
 
  private:
-  Context(std::shared_ptr<Runtime> runtime, Port& port, std::unique_ptr<EventChannel> events);
+  Context(std::shared_ptr<Runtime> runtime, std::vector<Port*> ports, std::unique_ptr<EventChannel> events);
   Status check_unbound(const engine::MemoryRegion& region);  // Requires: memory_mutex_
-  void on_port_event(PortEvent event) noexcept override;
-  void on_mtu(std::uint32_t bytes) noexcept override;
+  void on_port_event(const Port& port, PortEvent event) noexcept override;
+  void on_mtu(const Port& port, std::uint32_t bytes) noexcept override;
 
   const std::shared_ptr<Runtime> runtime_;
-  Port& port_;
+  const std::vector<Port*> ports_;
   const engine::Limits limits_;
   const std::unique_ptr<EventChannel> async_events_;
   std::mutex memory_mutex_;

@@ -29,17 +29,49 @@ std::uint64_t guid_of(const Interface& interface, std::uint16_t middle = 0xfffe)
 
 using DeviceList = std::vector<std::unique_ptr<const Device>>;
 
-// The same interface is one device, unless it is declared with InfiniBand ports that differ.
-bool is_there(const DeviceList& devices, const Device& wanted) {
-  return std::any_of(devices.begin(), devices.end(), [&wanted](const auto& device) {
-    return device->interface_index() == wanted.interface_index() && device->infiniband() == wanted.infiniband();
-  });
+// On one interface there is one port, unless they are InfiniBand ports that differ.
+bool is_same(const DevicePort& a, const DevicePort& b) {
+  return a.interface_index == b.interface_index && a.infiniband == b.infiniband;
 }
 
-void add(DeviceList& devices, const Interface& interface, const std::optional<InfinibandPort>& infiniband) {
-  auto device =
-      std::make_unique<const Device>(fmt::format("{}{}", kDeviceNamePrefix, devices.size()), interface, infiniband);
-  if (!is_there(devices, *device)) devices.push_back(std::move(device));
+const Device* find_device_of(const DeviceList& devices, const DevicePort& port) {
+  for (const auto& device : devices) {
+    if (std::any_of(device->ports().begin(), device->ports().end(),
+                    [&port](const DevicePort& other) { return is_same(other, port); })) {
+      return device.get();
+    }
+  }
+  return nullptr;
+}
+
+// An interface that is a device already is not made another; one that is a port beside others cannot be had twice.
+void add(DeviceList& devices, std::vector<DevicePort> ports) {
+  for (const DevicePort& port : ports) {
+    const Device* const other = find_device_of(devices, port);
+    if (other == nullptr) continue;
+    if (ports.size() == 1 && other->ports().size() == 1) return;
+    log(Severity::kError, fmt::format("VERBENA_DEVICES names \"{}\" for two devices, and it is a port of {}: leave it "
+                                      "out of one of them. The second is not made",
+                                      port.interface_name, other->name()));
+    return;
+  }
+  devices.push_back(
+      std::make_unique<const Device>(fmt::format("{}{}", kDeviceNamePrefix, devices.size()), std::move(ports)));
+}
+
+// The ports of a declared device; empty where an interface is not there, which is then in `missing`.
+std::vector<DevicePort> find_ports(const Network& network, const DeviceDeclaration& declared,
+                                   std::vector<std::string>& missing) {
+  std::vector<DevicePort> ports;
+  for (const PortDeclaration& port : declared.ports) {
+    if (const Interface* const interface = find_interface(network, port.interface)) {
+      ports.emplace_back(*interface, port.infiniband);
+    } else {
+      missing.push_back(port.interface);
+    }
+  }
+  if (ports.size() < declared.ports.size()) ports.clear();
+  return ports;
 }
 
 DeviceList make_list() {
@@ -54,12 +86,10 @@ DeviceList make_list() {
   std::vector<std::string> missing;
   DeviceList devices;
   if (settings->devices.empty()) {
-    for (const auto* interface : choose_interfaces(*network, {}, missing)) add(devices, *interface, {});
+    for (const auto* interface : choose_interfaces(*network)) add(devices, {DevicePort(*interface)});
   }
   for (const auto& declared : settings->devices) {
-    for (const auto* interface : choose_interfaces(*network, {declared.interface}, missing)) {
-      add(devices, *interface, declared.infiniband);
-    }
+    if (auto ports = find_ports(*network, declared, missing); !ports.empty()) add(devices, std::move(ports));
   }
   for (const auto& name : missing) {
     log(Severity::kError,
@@ -72,15 +102,15 @@ DeviceList make_list() {
 
 }  // namespace
 
-Device::Device(std::string name, const Interface& interface, const std::optional<InfinibandPort>& infiniband)
-    : name_(std::move(name)),
-      interface_name_(interface.name),
-      interface_index_(interface.index),
-      guid_(guid_of(interface)),
-      infiniband_(infiniband) {
-  if (!infiniband_) return;
-  if (infiniband_->guid == 0) infiniband_->guid = guid_of(interface, infiniband_->lid);
-  guid_ = infiniband_->guid;
+DevicePort::DevicePort(const Interface& interface, const std::optional<InfinibandPort>& declared)
+    : interface_name(interface.name), interface_index(interface.index), guid(guid_of(interface)), infiniband(declared) {
+  if (!infiniband) return;
+  if (infiniband->guid == 0) infiniband->guid = guid_of(interface, infiniband->lid);
+  guid = infiniband->guid;
+}
+
+std::string Device::port_name(std::uint8_t number) const {
+  return ports_.size() == 1 ? name_ : fmt::format("{}/{}", name_, number);
 }
 
 std::span<const std::unique_ptr<const Device>> device_list() noexcept {

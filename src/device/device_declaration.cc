@@ -1,5 +1,6 @@
 #include "device/device_declaration.h"
 
+#include <span>
 #include <utility>
 
 #include "base/setting_value.h"
@@ -23,9 +24,10 @@ Result<bool> parse_link_layer(std::string_view value) {
   return wrong_part(kVariable, "link_layer=" + std::string(value), "must be ethernet or infiniband");
 }
 
-Result<DeviceDeclaration> parse_declaration(std::string_view text) {
-  DeviceDeclaration made;
+Result<PortDeclaration> parse_port(std::string_view text) {
+  PortDeclaration made;
   made.interface = take(text, '/');
+  if (made.interface.empty()) return wrong_part(kVariable, "+", "has no interface on one side: write eth0+eth1");
   bool infiniband = false;
   bool has_attributes = false;
   InfinibandPort port;
@@ -49,6 +51,53 @@ Result<DeviceDeclaration> parse_declaration(std::string_view text) {
   }
   if (auto checked = check(kVariable, port); !checked) return tl::make_unexpected(checked.error());
   if (infiniband) made.infiniband = port;
+  return made;
+}
+
+// Takes the first port off `text`: up to a plus sign that has no further P_Key behind it.
+std::string_view take_port(std::string_view& text) {
+  std::size_t end = 0;
+  for (;;) {
+    end = text.find('+', end);
+    if (end == std::string_view::npos) break;
+    const std::string_view before = text.substr(0, end);
+    const std::size_t slash = before.rfind('/');
+    const bool after_pkeys = slash != std::string_view::npos && before.substr(slash + 1).starts_with("pkeys=");
+    const bool digit = end + 1 < text.size() && text[end + 1] >= '0' && text[end + 1] <= '9';
+    if (!after_pkeys || !digit) break;
+    ++end;
+  }
+  const std::string_view port = text.substr(0, end);
+  text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
+  return port;
+}
+
+// On one interface there is one Ethernet port; InfiniBand ports differ by their LIDs.
+Status check_interfaces(std::span<const PortDeclaration> ports) {
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    for (const PortDeclaration& other : ports.subspan(i + 1)) {
+      if (ports[i].interface != other.interface || ports[i].infiniband != other.infiniband) continue;
+      return wrong_part(kVariable, other.interface,
+                        other.infiniband ? "stands for two ports of one device: give one of them another lid="
+                                         : "stands for two ports of one device: each Ethernet port needs its own");
+    }
+  }
+  return {};
+}
+
+Result<DeviceDeclaration> parse_declaration(std::string_view text) {
+  DeviceDeclaration made;
+  const bool ends_open = text.ends_with('+');
+  for (std::string_view rest = text; !rest.empty() || made.ports.empty();) {
+    auto port = parse_port(take_port(rest));
+    if (!port) return tl::make_unexpected(port.error());
+    made.ports.push_back(std::move(*port));
+  }
+  if (ends_open) return wrong_part(kVariable, text, "ends with +, and has no interface behind it: write eth0+eth1");
+  if (made.ports.size() > DeviceDeclaration::kMaxPorts) {
+    return wrong_part(kVariable, text, "has more than the 8 ports that a device may have");
+  }
+  if (auto checked = check_interfaces(made.ports); !checked) return tl::make_unexpected(checked.error());
   return made;
 }
 

@@ -1,5 +1,6 @@
 #include "device/inbound.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -11,6 +12,23 @@
 #include "wire/network_header.h"
 
 namespace verbena::device {
+namespace {
+
+bool was_sent_to(const Envelope& envelope, const Port& port, const Port* through) noexcept {
+  const PortSnapshot& snapshot = port.snapshot();
+  if (snapshot.infiniband) return snapshot.infiniband->has_lid(envelope.link.destination_lid);
+  if (envelope.is_infiniband()) return false;
+  return through == nullptr ? snapshot.gids.contains(envelope.destination) : through == &port;
+}
+
+bool was_sent_to_another_port(const Envelope& envelope, QueuePair& queue_pair, const Port* through) noexcept {
+  const auto ports = queue_pair.context().ports();
+  return std::any_of(ports.begin(), ports.end(), [&](const Port* port) {
+    return port != &queue_pair.port() && was_sent_to(envelope, *port, through);
+  });
+}
+
+}  // namespace
 
 transport::Receipt Inbound::deliver(const transport::Incoming& datagram, Port* through) noexcept {
   Arrival arrival{.datagram = datagram,
@@ -72,16 +90,16 @@ Drop Inbound::check_infiniband(Arrival& arrival, const Port* through) const noex
   return wire::verify_infiniband_icrc(bytes.first(header.size), rest) ? Drop::kNone : Drop::kIcrcMismatch;
 }
 
-// Whether a packet for a queue pair of `port` was sent to that port.
-Drop Inbound::check_port(const Arrival& arrival, const Port& port, const Port* through) const noexcept {
-  const PortSnapshot& snapshot = port.snapshot();
+// Whether a packet for a queue pair was sent to the port that it is on.
+Drop Inbound::check_port(const Arrival& arrival, QueuePair& queue_pair, const Port* through) const noexcept {
   const Envelope& envelope = arrival.envelope;
-  if (!snapshot.infiniband) {
-    const bool ours = through == nullptr ? snapshot.gids.contains(envelope.destination) : through == &port;
-    return ours && !envelope.is_infiniband() ? Drop::kNone : Drop::kUnknownDestination;
+  const auto& infiniband = queue_pair.port().snapshot().infiniband;
+  if (!was_sent_to(envelope, queue_pair.port(), through)) [[unlikely]] {
+    if (was_sent_to_another_port(envelope, queue_pair, through)) return Drop::kWrongPort;
+    return infiniband ? Drop::kUnknownLid : Drop::kUnknownDestination;
   }
-  if (!snapshot.infiniband->has_lid(envelope.link.destination_lid)) return Drop::kUnknownLid;
-  const bool gid_fits = !envelope.link.has_grh || snapshot.infiniband->has_gid(envelope.destination);
+  if (!infiniband) return Drop::kNone;
+  const bool gid_fits = !envelope.link.has_grh || infiniband->has_gid(envelope.destination);
   return gid_fits ? Drop::kNone : Drop::kGidNotOfLid;
 }
 
@@ -91,9 +109,9 @@ QueuePair* Inbound::find(Arrival& arrival, const Port* through, Drop& drop) noex
     drop = Drop::kUnknownQpn;
     return nullptr;
   }
-  Port& port = queue_pair->port();
-  drop = check_port(arrival, port, through);
+  drop = check_port(arrival, *queue_pair, through);
   if (drop != Drop::kNone) return nullptr;
+  Port& port = queue_pair->port();
   arrival.port = &port;
   LinkRoute& link = arrival.envelope.link;
   if (const auto& infiniband = port.snapshot().infiniband) link.path_bits = infiniband->path_bits(link.destination_lid);

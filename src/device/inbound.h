@@ -70,7 +70,7 @@ class Inbound final : public transport::Receiver {
 
   Drop check(Arrival& arrival, const Port* through) const noexcept;
   Drop check_infiniband(Arrival& arrival, const Port* through) const noexcept;
-  Drop check_port(const Arrival& arrival, const Port& port, const Port* through) const noexcept;
+  Drop check_port(const Arrival& arrival, QueuePair& queue_pair, const Port* through) const noexcept;
   QueuePair* find(Arrival& arrival, const Port* through, Drop& drop) noexcept;
   Drop deliver_connected(const Arrival& arrival, QueuePair& queue_pair) noexcept;
   Instant at() noexcept;

@@ -10,10 +10,10 @@
 namespace verbena::device {
 namespace {
 
-DeviceDeclaration declared(std::string_view text) {
+PortDeclaration declared(std::string_view text) {
   const auto made = parse_declarations(text);
   EXPECT_TRUE(made) << (made ? "" : made.error().message);
-  return made && made->size() == 1 ? made->front() : DeviceDeclaration{};
+  return made && made->size() == 1 && made->front().ports.size() == 1 ? made->front().ports.front() : PortDeclaration{};
 }
 
 TEST(DeviceDeclaration, GivesEachAttributeToThePort) {
@@ -46,6 +46,36 @@ TEST(DeviceDeclaration, ABadPartIsNamed) {
     ASSERT_FALSE(made) << text;
     EXPECT_NE(made.error().message.find("VERBENA_DEVICES"), std::string::npos);
   }
+}
+
+TEST(DeviceDeclaration, APlusSignBeginsTheNextPort) {
+  const auto made = parse_declarations("eth0+eth1,lo");
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(*made, (std::vector<DeviceDeclaration>{{.ports = {{"eth0"}, {"eth1"}}}, {.ports = {{"lo"}}}}));
+}
+
+TEST(DeviceDeclaration, APlusSignBetweenPkeysBeginsNoPort) {
+  const auto made = parse_declarations(
+      "a/link_layer=infiniband/lid=4/pkeys=0xffff+0x8001+b/pkeys=32769+0xffff/lid=8/link_layer=infiniband+c");
+  ASSERT_TRUE(made) << made.error().message;
+  ASSERT_EQ(made->size(), 1U);
+  const auto& ports = made->front().ports;
+  ASSERT_EQ(ports.size(), 3U);
+  EXPECT_EQ(ports[0].infiniband->pkeys, (std::vector<std::uint16_t>{0xffff, 0x8001}));
+  EXPECT_EQ(ports[1].interface, "b");
+  EXPECT_EQ(ports[1].infiniband->pkeys, (std::vector<std::uint16_t>{0x8001, 0xffff}));
+  EXPECT_EQ(ports[1].infiniband->lid, 8);
+  EXPECT_EQ(ports[2], PortDeclaration{"c"});
+}
+
+TEST(DeviceDeclaration, PortsThatCannotStandTogetherAreRefused) {
+  for (const auto* text : {"+", "a+", "+a", "a++b", "a+a", "a+b+a", "a+b/lid=4", "a+b+c+d+e+f+g+h+i",
+                           "a/link_layer=infiniband/lid=4+a/lid=4/link_layer=infiniband"}) {
+    const auto made = parse_declarations(text);
+    ASSERT_FALSE(made) << text;
+    EXPECT_NE(made.error().message.find("VERBENA_DEVICES"), std::string::npos);
+  }
+  EXPECT_TRUE(parse_declarations("a/link_layer=infiniband/lid=4+a/link_layer=infiniband/lid=5"));
 }
 
 TEST(LidMap, FindsTheAddressOfALid) {
@@ -140,7 +170,7 @@ TEST(Routes, ALidIsBelievedFromItsHostAlone) {
   EXPECT_TRUE(is_source_of_lid(routes, 8, *parse_gid("10.0.0.2")));
   EXPECT_FALSE(is_source_of_lid(routes, 8, *parse_gid("10.0.0.3")));
   EXPECT_FALSE(is_source_of_lid(routes, 8, *parse_gid("10.0.0.1")));
-  for (const std::uint16_t here : {9, 10}) {
+  for (const std::uint16_t here : {std::uint16_t{9}, std::uint16_t{10}}) {
     EXPECT_TRUE(is_source_of_lid(routes, here, *parse_gid("10.0.0.11"))) << here;
     EXPECT_TRUE(is_source_of_lid(routes, here, *parse_gid("127.0.0.1"))) << here;
     EXPECT_FALSE(is_source_of_lid(routes, here, *parse_gid("10.0.0.2"))) << here;

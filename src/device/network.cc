@@ -14,19 +14,8 @@ const Interface* find_interface(const Network& network, unsigned index) noexcept
   return found == network.end() ? nullptr : &*found;
 }
 
-std::vector<const Interface*> choose_interfaces(const Network& network, const std::vector<std::string>& wanted,
-                                                std::vector<std::string>& missing) {
+std::vector<const Interface*> choose_interfaces(const Network& network) {
   std::vector<const Interface*> chosen;
-  for (const auto& name : wanted) {
-    const auto* interface = find_interface(network, name);
-    if (interface == nullptr) {
-      missing.push_back(name);
-    } else if (std::find(chosen.begin(), chosen.end(), interface) == chosen.end()) {
-      chosen.push_back(interface);
-    }
-  }
-  if (!wanted.empty()) return chosen;
-
   const Interface* loopback = nullptr;
   for (const auto& interface : network) {
     if (interface.loopback) {

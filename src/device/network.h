@@ -36,10 +36,8 @@ using Network = std::vector<Interface>;
 const Interface* find_interface(const Network& network, std::string_view name) noexcept;
 const Interface* find_interface(const Network& network, unsigned index) noexcept;
 
-// Which interfaces become devices, in order. `wanted` empty: each that is up, is not loopback and has an address, that
-// of the default route first; `lo` where there is none. A wanted name that does not exist is left out and listed in
-// `missing`.
-std::vector<const Interface*> choose_interfaces(const Network& network, const std::vector<std::string>& wanted,
-                                                std::vector<std::string>& missing);
+// Which interfaces become devices where nobody says: each that is up, is not loopback and has an address, that of the
+// default route first; `lo` where there is none.
+std::vector<const Interface*> choose_interfaces(const Network& network);
 
 }  // namespace verbena::device

@@ -20,10 +20,14 @@ constexpr std::uint32_t kInfinibandHeaders = 56;
 
 }  // namespace
 
-Port::Port(const Device& device, DeviceCounters counters, bool use_udp)
-    : device_(device), counters_(std::move(counters)), use_udp_(use_udp), snapshot_(new PortSnapshot) {
-  interface_name_ = device.interface_name();
-}
+Port::Port(const Device& device, std::uint8_t number, DeviceCounters counters, bool use_udp)
+    : device_(device),
+      number_(number),
+      counters_(std::move(counters)),
+      use_udp_(use_udp),
+      snapshot_(new PortSnapshot{
+          .number = number, .count = static_cast<std::uint8_t>(device.ports().size()), .gids = {}, .infiniband = {}}),
+      interface_name_(identity().interface_name) {}
 
 Port::~Port() {
   delete snapshot_.load(std::memory_order_relaxed);
@@ -31,7 +35,7 @@ Port::~Port() {
 
 engine::PortView PortSnapshot::view() const noexcept {
   engine::PortView view{
-      .number = kPortNumber, .link_layer = engine::LinkLayer::kEthernet, .mtu = mtu, .gids = gids.entries()};
+      .number = number, .count = count, .link_layer = engine::LinkLayer::kEthernet, .mtu = mtu, .gids = gids.entries()};
   if (!infiniband) return view;
   view.link_layer = engine::LinkLayer::kInfiniband;
   view.lid = infiniband->lid;
@@ -164,7 +168,7 @@ void Port::rejoin_groups() {
 }
 
 bool Port::open_udp(const Gid& address, Status& refusal) {
-  transport::UdpOptions options{.address = address, .interface_index = device_.interface_index()};
+  transport::UdpOptions options{.address = address, .interface_index = identity().interface_index};
   if (configuration_) {
     options.port = wire::kInfinibandUdpPort;
     options.framing = transport::Framing::kInfiniband;
@@ -176,14 +180,14 @@ bool Port::open_udp(const Gid& address, Status& refusal) {
       // Without descriptors the device does not open at all, and says so itself.
       const bool opens = followed_ || opened.error().code != ErrorCode::kExhausted;
       log(opens ? Severity::kWarning : Severity::kDebug,
-          fmt::format("{}: {} Until then this address reaches only processes of this user on this host.",
-                      device_.name(), opened.error().message));
+          fmt::format("{}: {} Until then this address reaches only processes of this user on this host.", name(),
+                      opened.error().message));
     }
     refusal = tl::make_unexpected(opened.error());
     return false;
   }
   if (refused_.erase(address) != 0) {
-    log(Severity::kInfo, fmt::format("{}: the UDP port of {} is open now", device_.name(), to_string(address)));
+    log(Severity::kInfo, fmt::format("{}: the UDP port of {} is open now", name(), to_string(address)));
   }
   udp_.emplace(address, std::move(*opened));
   return true;
@@ -223,8 +227,8 @@ Status Port::join(const Gid& group) {
     groups_.emplace(carrier, through);
   }
   if (!hears) {
-    log(Severity::kWarning, fmt::format("{}: nothing will arrive for the group {}, since no UDP port is open",
-                                        device_.name(), to_string(group)));
+    log(Severity::kWarning,
+        fmt::format("{}: nothing will arrive for the group {}, since no UDP port is open", name(), to_string(group)));
   }
   return {};
 }
@@ -234,7 +238,7 @@ void Port::leave(const Gid& group) {
     const auto found = groups_.find(carrier);
     if (found == groups_.end()) continue;
     if (found->second != nullptr && !found->second->leave(carrier)) {
-      log(Severity::kDebug, fmt::format("{}: leaving {} failed", device_.name(), to_string(carrier)));
+      log(Severity::kDebug, fmt::format("{}: leaving {} failed", name(), to_string(carrier)));
     }
     groups_.erase(found);
   }
@@ -242,12 +246,12 @@ void Port::leave(const Gid& group) {
 
 void Port::raise(PortEvent event) {
   const std::lock_guard guard(mutex_);
-  for (auto* listener : listeners_) listener->on_port_event(event);
+  for (auto* listener : listeners_) listener->on_port_event(*this, event);
 }
 
 void Port::tell_mtu(std::uint32_t bytes) {
   const std::lock_guard guard(mutex_);
-  for (auto* listener : listeners_) listener->on_mtu(bytes);
+  for (auto* listener : listeners_) listener->on_mtu(*this, bytes);
 }
 
 void Port::attach(PortListener& listener) {

@@ -1,4 +1,4 @@
-// The one port of a device in this process: its GID table, its state, and the UDP ports of its addresses. It follows
+// A port of a device in this process: its GID table, its state, and the UDP ports of its addresses. It follows
 // the interface, and tells the contexts on it what changed.
 //
 // Thread-safety: snapshot() inside an RCU read section, copy() anywhere. follow() and the multicast calls: under the
@@ -38,21 +38,23 @@ enum class PortEvent : std::uint32_t {
   kGidChange = 18,
 };
 
-inline constexpr std::uint8_t kPortNumber = 1;
+class Port;
 
 // Who wants to hear of what happens to a port.
 //
 // Thread-safety: called with the port's lock held; must not call the port.
 class PortListener {
  public:
-  virtual void on_port_event(PortEvent event) noexcept = 0;
-  virtual void on_mtu(std::uint32_t bytes) noexcept = 0;
+  virtual void on_port_event(const Port& port, PortEvent event) noexcept = 0;
+  virtual void on_mtu(const Port& port, std::uint32_t bytes) noexcept = 0;
 
  protected:
   ~PortListener() = default;
 };
 
 struct PortSnapshot {
+  std::uint8_t number = kFirstPort;
+  std::uint8_t count = 1;  // of the device's ports
   bool up = false;
   bool present = true;              // the interface exists
   std::uint32_t interface_mtu = 0;  // bytes
@@ -67,7 +69,8 @@ struct PortSnapshot {
 
 class Port {
  public:
-  Port(const Device& device, DeviceCounters counters, bool use_udp);
+  // Requires: the device has a port of this number.
+  Port(const Device& device, std::uint8_t number, DeviceCounters counters, bool use_udp);
   // Before the first follow(), and whenever the subnet's configuration changed: an InfiniBand port takes over what it
   // says of it at the next follow(). kBusy where another port of this network namespace has one of its LIDs: then it
   // stays as it was, and lacks_lids() where its own are given up.
@@ -86,6 +89,12 @@ class Port {
   Port& operator=(const Port&) = delete;
 
   const Device& device() const noexcept { return device_; }
+  std::uint8_t number() const noexcept { return number_; }
+  // As it was declared.
+  const DevicePort& identity() const noexcept { return device_.port(number_); }
+  std::string name() const { return device_.port_name(number_); }
+  bool is_infiniband() const noexcept { return identity().infiniband.has_value(); }
+  // Those of the device.
   DeviceCounters& counters() noexcept { return counters_; }
 
   // Acquire: partner of the release store in follow(). Requires: an RCU read section around all use.
@@ -131,6 +140,7 @@ class Port {
   std::vector<Gid> carriers_of(const Gid& group) const;
 
   const Device& device_;
+  const std::uint8_t number_;
   DeviceCounters counters_;
   const bool use_udp_;
   std::atomic<const PortSnapshot*> snapshot_;

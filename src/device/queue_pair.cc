@@ -152,6 +152,7 @@ engine::QpConfig QueuePair::config_of(const QpInit& init, Qpn qpn) noexcept {
 
 QueuePair::QueuePair(const Place& place, const QpInit& init, Qpn qpn)
     : context_(place.context.shared_from_this()),
+      port_(context_->ports().front()),
       domain_(place.domain),
       xrc_domain_(place.xrc_domain),
       send_queue_(init.send_queue),
@@ -207,13 +208,32 @@ Status QueuePair::check_qkey(const QpAttributes& attributes, engine::AttrMask ma
                  EPERM);
 }
 
+// Which port it is on when the attributes hold; that of now where they name none that the device has, which the engine
+// refuses.
+Result<Port*> QueuePair::port_for(const QpAttributes& attributes, engine::AttrMask mask) {
+  if ((mask & engine::kAttrPort) == 0) return &port();
+  Port* const named = context_->find_port(attributes.port);
+  if (named == nullptr || named == &port()) return &port();
+  const QpState state = engine_.state();
+  if (state == QpState::kReset || state == QpState::kInit) return named;
+  return failure(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: queue pair {:#x} stays on port {} until it is reset: take it to RESET, and name port "
+                             "{} when it goes to INIT",
+                             context_->device().name(), qpn().value(), port().number(), attributes.port),
+                 EINVAL);
+}
+
 Status QueuePair::modify(const QpAttributes& attributes, engine::AttrMask mask) {
   if (auto checked = check_qkey(attributes, mask); !checked) return checked;
   Status result;
+  bool moved = false;
   {
     const std::scoped_lock both(send_lock_, receive_lock_);
     const RcuReadSection section;
-    result = engine_.modify(attributes, mask, port().snapshot().view());
+    auto on = port_for(attributes, mask);
+    if (!on) return tl::make_unexpected(on.error());
+    result = engine_.modify(attributes, mask, (*on)->snapshot().view());
+    if (result) moved = port_.exchange(*on, std::memory_order_relaxed) != *on;
     if (result && engine_.is_connected() && engine_.state() == QpState::kReadyToReceive) {
       meet_peer(attributes);
     }
@@ -227,6 +247,7 @@ Status QueuePair::modify(const QpAttributes& attributes, engine::AttrMask mask) 
       if (engine_.has_untransmitted()) context_->runtime().add_pending(*this);
     }
   }
+  if (moved) context_->runtime().follow_port(*this);
   tell_events();
   return result;
 }

@@ -55,7 +55,8 @@ class QueuePair final : private engine::TransportObserver {
   QueuePair& operator=(const QueuePair&) = delete;
 
   Context& context() noexcept { return *context_; }
-  Port& port() noexcept { return context_->port(); }
+  // The port of its last INIT; port 1 before the first. Relaxed: a port lives as long as its contexts.
+  Port& port() noexcept { return *port_.load(std::memory_order_relaxed); }
   Qpn qpn() const noexcept { return engine_.qpn(); }
   std::uint32_t handle() const noexcept { return handle_; }
   QpState state() const noexcept { return engine_.state(); }
@@ -174,9 +175,11 @@ class QueuePair final : private engine::TransportObserver {
   void arm_timer() noexcept;                                // Requires: send_lock_
   void on_transport_event(engine::TransportEvent event) noexcept override;
   void tell_events() noexcept;
+  Result<Port*> port_for(const QpAttributes& attributes, engine::AttrMask mask);  // Requires: both locks
   Status check_qkey(const QpAttributes& attributes, engine::AttrMask mask) const;
 
   const std::shared_ptr<Context> context_;
+  std::atomic<Port*> port_;         // written with both locks held
   ProtectionDomain* const domain_;  // nullptr: of an XRC domain
   const std::shared_ptr<XrcDomain> xrc_domain_;
   CompletionQueue* const send_queue_;     // nullptr: sends nothing

@@ -135,34 +135,48 @@ Runtime::~Runtime() {
   delete groups_.load(std::memory_order_relaxed);
 }
 
-Result<Port*> Runtime::open_port(const Device& device) {
+Result<std::vector<Port*>> Runtime::open_ports(const Device& device) {
   const std::lock_guard guard(control_);
-  for (const auto& [port, receiver] : ports_) {
-    if (&port->device() == &device) return port.get();
-  }
+  const auto opened = [&] {
+    std::vector<Port*> ports;
+    for (const auto& [port, receiver] : ports_) {
+      if (&port->device() == &device) ports.push_back(port.get());
+    }
+    return ports;
+  };
+  if (auto ports = opened(); !ports.empty()) return ports;
   auto block = counter_memory_->add_block(device.name(), DeviceCounters::rows());
   if (!block) return tl::make_unexpected(block.error());
-  auto port = std::make_unique<Port>(device, DeviceCounters(*block), settings_.udp);
+  for (std::uint8_t number = kFirstPort; number - kFirstPort < static_cast<int>(device.ports().size()); ++number) {
+    if (auto done = open_port(device, number, DeviceCounters(*block)); !done) {
+      for (; number > kFirstPort; --number) drop_last_port();
+      return tl::make_unexpected(done.error());
+    }
+  }
+  auto ports = opened();
+  if (std::any_of(ports.begin(), ports.end(), [](const Port* port) { return port->lacks_udp(); })) helper_.wake();
+  return ports;
+}
+
+Status Runtime::open_port(const Device& device, std::uint8_t number, DeviceCounters counters) {
+  auto port = std::make_unique<Port>(device, number, std::move(counters), settings_.udp);
   port->set_index(static_cast<std::uint16_t>(ports_.size()));
-  if (auto done = configure(*port, subnet_); !done) return tl::make_unexpected(done.error());
+  if (auto done = configure(*port, subnet_); !done) return done;
   auto receiver = std::make_unique<PortReceiver>(*inbound_, *port);
   ports_.emplace_back(std::move(port), std::move(receiver));
   Port& opened = *ports_.back().first;
-  if (auto followed = follow(opened); !followed) {
-    // A port held by somebody else keeps nobody from looking at the device, or from using it on this host.
-    const ErrorCode code = followed.error().code;
-    const bool nothing = code != ErrorCode::kBusy && opened.udp_ports().empty();
-    if (nothing || code == ErrorCode::kExhausted) {
-      drop_last_port();
-      return tl::make_unexpected(followed.error());
-    }
-  }
-  if (opened.lacks_udp()) helper_.wake();
-  return &opened;
+  auto followed = follow(opened);
+  if (followed) return {};
+  // A port held by somebody else keeps nobody from looking at the device, or from using it on this host.
+  const ErrorCode code = followed.error().code;
+  const bool nothing = code != ErrorCode::kBusy && opened.udp_ports().empty();
+  if (!nothing && code != ErrorCode::kExhausted) return {};
+  drop_last_port();
+  return followed;
 }
 
 Result<InfinibandPort> Runtime::wanted_configuration(const Port& port, const SubnetFile& subnet) const {
-  auto wanted = configured(*port.device().infiniband(), port.device().name(), subnet);
+  auto wanted = configured(*port.identity().infiniband, port.name(), subnet);
   if (!wanted) return wanted;
   const auto elsewhere = subnet.lids.address_within(wanted->lid, wanted->last_lid());
   if (!elsewhere) return wanted;
@@ -174,12 +188,12 @@ Result<InfinibandPort> Runtime::wanted_configuration(const Port& port, const Sub
   return failure(ErrorCode::kInvalidArgument,
                  fmt::format("{}: LID {} is that of a port on {}, as VERBENA_LIDS or VERBENA_SUBNET says, which is no "
                              "address of this host: give the port another lid=, or correct the map",
-                             port.device().name(), wanted->lid, to_string(*elsewhere)),
+                             port.name(), wanted->lid, to_string(*elsewhere)),
                  EINVAL);
 }
 
 Status Runtime::configure(Port& port, const SubnetFile& subnet) {
-  if (!port.device().infiniband()) return {};
+  if (!port.is_infiniband()) return {};
   auto wanted = wanted_configuration(port, subnet);
   if (!wanted) return tl::make_unexpected(wanted.error());
   return port.configure(*wanted);
@@ -189,8 +203,7 @@ Status Runtime::configure(Port& port, const SubnetFile& subnet) {
 // another configuration now.
 bool Runtime::configure_ports(const SubnetFile& subnet, bool tell) {
   const auto refuse = [tell](const Port& port, const Error& error, std::string_view until) {
-    if (tell)
-      log(Severity::kError, fmt::format("{} stays as it was{}: {}", port.device().name(), until, error.message));
+    if (tell) log(Severity::kError, fmt::format("{} stays as it was{}: {}", port.name(), until, error.message));
   };
   std::vector<std::pair<Port*, InfinibandPort>> wanted;
   for (const auto& [port, receiver] : ports_) {
@@ -272,7 +285,7 @@ Status Runtime::follow_network() {
 
 Status Runtime::follow(Port& port) {
   Status refusal;
-  auto change = port.follow(find_interface(network_, port.device().interface_index()), refusal);
+  auto change = port.follow(find_interface(network_, port.identity().interface_index), refusal);
   if (change.routes) {
     for (const auto& retired : change.retired) helper_.remove_packets(retired->fd());
     publish_routes();
@@ -290,7 +303,7 @@ void Runtime::publish_routes() {
   auto inlets = std::make_unique<Inlets>();
   const auto& before = *inlets_.load(std::memory_order_relaxed);
   for (const auto& [port, receiver] : ports_) {
-    const bool infiniband = port->device().infiniband().has_value();
+    const bool infiniband = port->is_infiniband();
     routes->infiniband.push_back(infiniband ? port->lid_route() : LidRoute{});
     for (auto* udp_port : port->udp_ports()) {
       if (!infiniband) routes->udp_ports.push_back(udp_port);
@@ -329,7 +342,7 @@ Status Runtime::detach(const Gid& group, std::uint16_t lid, QueuePair& queue_pai
 
 Status Runtime::change_groups(const Gid& group, std::uint16_t lid, QueuePair& queue_pair, bool attach) {
   const std::lock_guard guard(control_);
-  const bool infiniband = queue_pair.port().device().infiniband().has_value();
+  const bool infiniband = queue_pair.port().is_infiniband();
   if (!infiniband) lid = 0;
   if (infiniband && !wire::is_multicast_lid(lid)) {
     return failure(ErrorCode::kInvalidArgument,
@@ -343,20 +356,59 @@ Status Runtime::change_groups(const Gid& group, std::uint16_t lid, QueuePair& qu
   auto changed = attach ? after->attach(group, queue_pair.qpn(), lid) : after->detach(group, queue_pair.qpn(), lid);
   if (!changed || after->members(group).size() == size) return changed;
 
-  Port& port = queue_pair.port();
-  const Gid joined_group = infiniband ? carrier_group(lid, true) : group;
-  auto& users = group_users_[{&port, joined_group}];
-  if (attach && users == 0) {
-    if (auto joined = port.join(joined_group); !joined) return joined;
-  }
-  users = attach ? users + 1 : users - 1;
-  if (users == 0) {
-    port.leave(joined_group);
-    group_users_.erase({&port, joined_group});
+  const std::pair key{queue_pair.qpn().value(), group};
+  if (attach) {
+    const Membership membership = membership_of(queue_pair, group, lid);
+    if (auto joined = join(membership); !joined) return joined;
+    memberships_[key] = membership;
+  } else if (const auto member = memberships_.find(key); member != memberships_.end()) {
+    leave(member->second);
+    memberships_.erase(member);
   }
   const std::unique_ptr<const engine::MulticastTable> old(groups_.exchange(after.release(), std::memory_order_acq_rel));
   wait_for_readers();
   return {};
+}
+
+Runtime::Membership Runtime::membership_of(QueuePair& queue_pair, const Gid& group, std::uint16_t lid) {
+  Port& port = queue_pair.port();
+  return {.port = &port, .joined = port.is_infiniband() ? carrier_group(lid, true) : group};
+}
+
+Status Runtime::join(const Membership& membership) {
+  auto& users = group_users_[{membership.port, membership.joined}];
+  if (users == 0) {
+    if (auto joined = membership.port->join(membership.joined); !joined) {
+      group_users_.erase({membership.port, membership.joined});
+      return joined;
+    }
+  }
+  ++users;
+  return {};
+}
+
+void Runtime::leave(const Membership& membership) {
+  const auto users = group_users_.find({membership.port, membership.joined});
+  if (--users->second > 0) return;
+  membership.port->leave(membership.joined);
+  group_users_.erase(users);
+}
+
+void Runtime::follow_port(QueuePair& queue_pair) {
+  const std::lock_guard guard(control_);
+  const auto& groups = *groups_.load(std::memory_order_relaxed);
+  for (auto& [key, membership] : memberships_) {
+    if (key.first != queue_pair.qpn().value() || membership.port == &queue_pair.port()) continue;
+    const Membership wanted = membership_of(queue_pair, key.second, groups.lid_of(key.second, queue_pair.qpn()));
+    if (auto joined = join(wanted); !joined) {
+      log(Severity::kWarning,
+          fmt::format("{}: queue pair {:#x} hears nothing of the group {} any more: {}", wanted.port->name(),
+                      queue_pair.qpn().value(), to_string(key.second), joined.error().message));
+      continue;
+    }
+    leave(membership);
+    membership = wanted;
+  }
 }
 
 bool Runtime::is_attached(Qpn qpn) const {
@@ -402,8 +454,7 @@ void Runtime::arm_timer(QueuePair& queue_pair, Instant at) noexcept {
 bool Runtime::is_on_this_host(const Port& port, const engine::AddressVector& address) const noexcept {
   if (!settings_.shared_memory) return false;
   const Routes& routes = *routes_.load(std::memory_order_acquire);
-  return port.device().infiniband() ? is_lid_here(routes, address.destination_lid)
-                                    : routes.is_local(address.destination);
+  return port.is_infiniband() ? is_lid_here(routes, address.destination_lid) : routes.is_local(address.destination);
 }
 
 void Runtime::on_empty_poll(std::size_t budget) noexcept {

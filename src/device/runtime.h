@@ -60,9 +60,9 @@ class Runtime final : private HelperWork {
   // False in a child of the process that made it; then nothing but destruction is allowed.
   bool alive() const noexcept { return alive_.load(std::memory_order_relaxed); }
 
-  // The port of `device`, opened at the first call. Where UDP 4791 of an address belongs to somebody else the port
-  // opens without it (Port::lacks_udp). kExhausted where descriptors have run out.
-  Result<Port*> open_port(const Device& device);
+  // The ports of `device`, port 1 first, opened at the first call. Where UDP 4791 of an address belongs to somebody
+  // else its port opens without it (Port::lacks_udp). kExhausted where descriptors have run out.
+  Result<std::vector<Port*>> open_ports(const Device& device);
 
   const Settings& settings() const noexcept { return settings_; }
   Injection& injection() noexcept { return injection_; }
@@ -75,6 +75,8 @@ class Runtime final : private HelperWork {
   Status attach(const Gid& group, std::uint16_t lid, QueuePair& queue_pair);
   Status detach(const Gid& group, std::uint16_t lid, QueuePair& queue_pair);
   bool is_attached(Qpn qpn) const;
+  // `queue_pair` is on another port now: its groups arrive there.
+  void follow_port(QueuePair& queue_pair);
 
   // --- the data path
   // Requires: an RCU read section.
@@ -132,13 +134,22 @@ class Runtime final : private HelperWork {
   std::size_t receive(std::size_t budget, bool all_inlets, bool patient) noexcept;
   bool note_left_over(std::size_t received, std::size_t budget) noexcept;  // Requires: receiving_
   void run_timers(bool more_to_receive) noexcept;
-  Status follow_network();    // Requires: control_
-  Status follow(Port& port);  // Requires: control_
-  void drop_last_port();      // Requires: control_
-  void reopen_ports();        // Requires: control_; what others held
-  void publish_routes();      // Requires: control_
+  Status follow_network();                                                               // Requires: control_
+  Status follow(Port& port);                                                             // Requires: control_
+  Status open_port(const Device& device, std::uint8_t number, DeviceCounters counters);  // Requires: control_
+  void drop_last_port();                                                                 // Requires: control_
+  void reopen_ports();    // Requires: control_; what others held
+  void publish_routes();  // Requires: control_
   void fail_overrun_queues() noexcept;
+  // How a queue pair's packets of a group come in.
+  struct Membership {
+    Port* port = nullptr;
+    Gid joined;  // the group; of InfiniBand that of the carrier
+  };
   Status change_groups(const Gid& group, std::uint16_t lid, QueuePair& queue_pair, bool attach);
+  static Membership membership_of(QueuePair& queue_pair, const Gid& group, std::uint16_t lid);  // Requires: control_
+  Status join(const Membership& membership);                                                    // Requires: control_
+  void leave(const Membership& membership);                                                     // Requires: control_
   // Of an InfiniBand port. Requires: control_
   Result<InfinibandPort> wanted_configuration(const Port& port, const SubnetFile& subnet) const;
   Status configure(Port& port, const SubnetFile& subnet);     // Requires: control_
@@ -175,7 +186,8 @@ class Runtime final : private HelperWork {
   SubnetFile subnet_;
   std::unique_ptr<FileWatch> subnet_watch_;  // nullptr: there is no file
   std::vector<std::pair<std::unique_ptr<Port>, std::unique_ptr<PortReceiver>>> ports_;
-  std::map<std::pair<Port*, Gid>, unsigned> group_users_;  // how many queue pairs of a port are in a group
+  std::map<std::pair<Port*, Gid>, unsigned> group_users_;            // how many queue pairs of a port are in a group
+  std::map<std::pair<std::uint32_t, Gid>, Membership> memberships_;  // by QPN and group
 
   // Receiving: one thread at a time.
   transport::SpinLock receiving_;

@@ -22,9 +22,11 @@ namespace verbena::device {
 
 inline constexpr std::array kSettingRows{
     SettingRow{
-        "VERBENA_DEVICES", "IFACE[/KEY=VALUE...][,...]", "every usable interface, that of the default route first",
+        "VERBENA_DEVICES", "IFACE[/KEY=VALUE...][+IFACE...][,...]",
+        "every usable interface, that of the default route first",
         "Interfaces that become verbena0, verbena1, ... in this order. Without one that is up and has an address, "
-        "`lo` is taken. IFACE/link_layer=infiniband declares an InfiniBand port; further keys: lid=1, lmc=0, sm_lid=1, "
+        "`lo` is taken. eth0+eth1 is one device with two ports. IFACE/link_layer=infiniband declares an InfiniBand "
+        "port; further keys: lid=1, lmc=0, sm_lid=1, "
         "sm_sl=0, guid, subnet_prefix=fe80::, pkeys=0xffff+0x8001."},
     SettingRow{"VERBENA_LIDS", "LID[-LID]@ADDRESS[,...]", "none",
                "Which LIDs of InfiniBand ports are on which other host. All others are on this host."},
@@ -76,9 +78,10 @@ inline constexpr std::array kSettingRows{
                "posted send names it is counted and named in the log."},
     SettingRow{"VERBENA_PCAP", "FILE", "none",
                "Packets sent and received are appended to this pcapng file; several processes may share it."},
-    SettingRow{"VERBENA_LOG", "off|error|warn|info|debug", "warn",
-               "How much is written to standard error. warn: also why an address is refused, each reason once; info: why any "
-               "call is."},
+    SettingRow{
+        "VERBENA_LOG", "off|error|warn|info|debug", "warn",
+        "How much is written to standard error. warn: also why an address is refused, each reason once; info: why any "
+        "call is."},
 };
 
 struct Settings {

@@ -26,7 +26,7 @@ TEST(Settings, AnEmptyEnvironmentGivesTheDefaults) {
 TEST(Settings, KeepTheOrderOfTheInterfaces) {
   const auto settings = parse({{"VERBENA_DEVICES", "eth1,,lo"}});
   ASSERT_TRUE(settings);
-  EXPECT_EQ(settings->devices, (std::vector<DeviceDeclaration>{{"eth1"}, {"lo"}}));
+  EXPECT_EQ(settings->devices, (std::vector<DeviceDeclaration>{{.ports = {{"eth1"}}}, {.ports = {{"lo"}}}}));
 }
 
 TEST(Settings, ABadValueIsNamedWithItsVariable) {

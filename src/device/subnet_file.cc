@@ -43,8 +43,8 @@ Status read_line(const std::string& source, const std::string& line, SubnetFile&
   return subnet.lids.add(source, entry);
 }
 
-bool names(const std::string& name, std::string_view device_name, std::uint64_t guid) {
-  if (name == device_name) return true;
+bool names(const std::string& name, std::string_view port_name, std::uint64_t guid) {
+  if (name == port_name) return true;
   InfinibandPort named;
   return set_attribute("", "guid", name, named) && named.guid == guid;
 }
@@ -74,12 +74,12 @@ Result<SubnetFile> read_subnet_file(const std::string& path, const LidMap& lids)
   return parse_subnet_file(path, text, lids);
 }
 
-Result<InfinibandPort> configured(const InfinibandPort& declared, std::string_view device_name,
+Result<InfinibandPort> configured(const InfinibandPort& declared, std::string_view port_name,
                                   const SubnetFile& subnet) {
   InfinibandPort port = declared;
   std::string source = "VERBENA_DEVICES";
   for (const auto& line : subnet.ports) {
-    if (!names(line.port, device_name, declared.guid)) continue;
+    if (!names(line.port, port_name, declared.guid)) continue;
     for (const auto& [key, value] : line.attributes) {
       if (auto set = set_attribute(line.source, key, value, port); !set) return tl::make_unexpected(set.error());
     }

@@ -4,6 +4,7 @@
 //     lid 8@10.0.0.2
 //     lid 16-23@10.0.0.3
 //     port verbena0 lid=4 lmc=1 sm_lid=3 sm_sl=2 pkeys=0xffff+0x8001
+//     port verbena1/2 lid=5                             port 2 of a device of several
 //     port 0200:0000:0400:0001 lid=4                    by port GUID, for a file that several hosts share
 //
 // A line of a port changes what VERBENA_DEVICES declares for it; all keys but guid.
@@ -35,8 +36,8 @@ Result<SubnetFile> parse_subnet_file(std::string_view path, std::string_view tex
 // kNotFound where it cannot be read; else as above. An empty path: `lids` alone.
 Result<SubnetFile> read_subnet_file(const std::string& path, const LidMap& lids);
 
-// `declared` with what the file says of the device of this name. kInvalidArgument where that makes no port.
-Result<InfinibandPort> configured(const InfinibandPort& declared, std::string_view device_name,
-                                  const SubnetFile& subnet);
+// `declared` with what the file says of the port of this name ("verbena0", "verbena1/2"). kInvalidArgument where that
+// makes no port.
+Result<InfinibandPort> configured(const InfinibandPort& declared, std::string_view port_name, const SubnetFile& subnet);
 
 }  // namespace verbena::device

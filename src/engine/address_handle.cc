@@ -18,8 +18,7 @@ tl::unexpected<Error> refuse(std::string message) {
 
 Status check_port(const AddressVector& vector, const PortView& port) {
   if (vector.port != port.number) {
-    return refuse("port " + std::to_string(vector.port) + " does not exist; the device has port " +
-                  std::to_string(port.number));
+    return refuse(why_not(vector.port, port, "the queue pair"));
   }
   if (vector.service_level > kMaxServiceLevel) {
     return refuse("service level " + std::to_string(vector.service_level) + " is above 15");

@@ -178,6 +178,15 @@ TEST_F(AddressHandleTest, RefusesNumbersOutOfRange) {
   EXPECT_TRUE(validate(bad, port_, &domain_));
 }
 
+TEST_F(AddressHandleTest, SaysWhichPortsThereAre) {
+  port_.count = 2;
+  AddressVector bad = vector("10.0.0.2", 1);
+  bad.port = 3;
+  expect_refusal(bad, "port 3 does not exist; the device has ports 1 to 2");
+  bad.port = 2;
+  expect_refusal(bad, "port 2 is another than port 1, which the queue pair is on");
+}
+
 TEST_F(AddressHandleTest, TakesEveryRateThatVerbsDefinesAndNoOther) {
   for (int code = 0; code < 256; ++code) {
     AddressVector given = vector("10.0.0.2", 1);

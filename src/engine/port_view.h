@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 
 #include "engine/limits.h"
 #include "verbena/gid.h"
@@ -20,6 +22,7 @@ struct GidEntry {
 
 struct PortView {
   std::uint8_t number = 1;
+  std::uint8_t count = 1;  // of the device's ports
   LinkLayer link_layer = LinkLayer::kEthernet;
   std::uint32_t mtu = 1024;  // bytes of payload in a packet: 256, 512, 1024, 2048 or 4096
   std::span<const GidEntry> gids;
@@ -36,5 +39,9 @@ struct PortView {
     return index < pkeys.size() && pkeys[index] != 0 ? std::optional(pkeys[index]) : std::nullopt;
   }
 };
+
+// Why `asked` is not this port, as a sentence's part: no port of the device, or another than `what` ("the queue pair")
+// is on. Requires: asked != port.number.
+std::string why_not(std::uint8_t asked, const PortView& port, std::string_view what);
 
 }  // namespace verbena::engine

@@ -172,8 +172,7 @@ Status QueuePair::modify(const QpAttributes& attributes, AttrMask mask, const Po
 
 Status QueuePair::check_attributes(const QpAttributes& attributes, AttrMask mask, const PortView& port) const {
   if ((mask & kAttrPort) != 0 && attributes.port != port.number) {
-    return refuse("port " + std::to_string(attributes.port) + " does not exist; the device has port " +
-                  std::to_string(port.number));
+    return refuse(why_not(attributes.port, port, "the queue pair"));
   }
   if ((mask & kAttrPkeyIndex) != 0 && !port.pkey_at(attributes.pkey_index)) {
     return refuse("P_Key index " + std::to_string(attributes.pkey_index) + " is empty, or outside the table of " +
@@ -217,7 +216,10 @@ void QueuePair::apply(const QpAttributes& attributes, AttrMask mask, const PortV
   attributes_.sqd_async_notify = (mask & kAttrSqdAsyncNotify) != 0 && attributes.sqd_async_notify;
   attributes_.receive_psn &= Psn::kMask;
   attributes_.send_psn &= Psn::kMask;
-  if ((mask & kAttrPort) != 0) mtu_ = port.mtu;
+  if ((mask & kAttrPort) != 0) {
+    mtu_ = port.mtu;
+    port_ = port.number;
+  }
   if ((mask & kAttrPkeyIndex) != 0) connection_.pkey = Pkey(*port.pkey_at(attributes.pkey_index));
   if ((mask & kAttrQkey) != 0) qkey_ = Qkey(attributes.qkey);
   if ((mask & kAttrSendPsn) != 0) next_psn_ = Psn(attributes.send_psn);

@@ -218,6 +218,7 @@ class alignas(64) QueuePair {
   // 0 or EINVAL; where 0, also the length of the payload and what becomes of the request.
   int judge(const SendRequest& request, std::uint64_t& length, SendVerdict& verdict) const noexcept;
   SendVerdict verdict_on(const SendRequest& request) const noexcept;
+  bool may_use(const AddressHandle& address) const noexcept;
   SendVerdict verdict_on_datagram(const SendRequest& request) const noexcept;
   SendVerdict verdict_on_request(const SendRequest& request) const noexcept;
   void write_wqe(const SendRequest& request, std::uint64_t length, SendVerdict verdict) noexcept;
@@ -276,6 +277,7 @@ class alignas(64) QueuePair {
 
   // Written by modify(), with both sides held; read by both.
   std::uint32_t mtu_ = 0;
+  std::uint8_t port_ = 0;
   Qkey qkey_;
   Connection connection_;
 

@@ -14,12 +14,18 @@ constexpr std::uint32_t kOwnQkey = 0x80000000;
 
 }  // namespace
 
+// An address handle is of one protection domain, and of one port, which the device enforces
+// (IBV_DEVICE_UD_AV_PORT_ENFORCE; section 11.2.1.2).
+bool QueuePair::may_use(const AddressHandle& address) const noexcept {
+  return address.domain == domain_ && address.vector.port == port_;
+}
+
 SendVerdict QueuePair::verdict_on_datagram(const SendRequest& request) const noexcept {
   switch (request.opcode) {
     case SendOpcode::kSend:
     case SendOpcode::kSendWithImmediate:
       if (request.address == nullptr) return SendVerdict::kRefuse;
-      return request.address->domain == domain_ ? SendVerdict::kAccept : SendVerdict::kFailLater;
+      return may_use(*request.address) ? SendVerdict::kAccept : SendVerdict::kFailLater;
     // Operations of other services: hardware finds out when their turn comes.
     case SendOpcode::kRdmaWrite:
     case SendOpcode::kRdmaWriteWithImmediate:

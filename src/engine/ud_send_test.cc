@@ -281,6 +281,19 @@ TEST_F(UdSendTest, AnAddressHandleOfAnotherDomainFails) {
   expect_send_queue_error(WcStatus::kLocalQpOperationError);
 }
 
+TEST_F(UdSendTest, AnAddressHandleOfAnotherPortFails) {
+  PortView second = host_.port();
+  second.number = second.count = 2;
+  AddressVector vector = address_.vector;
+  vector.port = 2;
+  const auto elsewhere = validate(vector, second, &host_.domain());
+  ASSERT_TRUE(elsewhere) << elsewhere.error().message;
+  SendRequest made = request(1, {}, 0);
+  made.address = &*elsewhere;
+  ASSERT_EQ(qp_.post_send(made), 0);
+  expect_send_queue_error(WcStatus::kLocalQpOperationError);
+}
+
 TEST_F(UdSendTest, ThePortMtuIsTheLongestMessage) {
   ASSERT_EQ(post(0, 1024, 0), 0);
   EXPECT_TRUE(poll());

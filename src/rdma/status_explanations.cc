@@ -30,6 +30,9 @@ const std::vector<StatusExplanation>& status_explanations() {
        {{"the address handle is of another protection domain than the queue pair, or was destroyed before the send "
          "completed",
          "which domain made it; when it is destroyed", "one domain; destroy after the last completion"},
+        {"the address handle is of another port than the queue pair (a device of several ports)",
+         "port_num of the address handle; ibv_query_qp: port_num",
+         "make the handle with the port that the queue pair was given when it went to INIT"},
         {"an operation that the type or the peer's rights do not allow (RDMA on UD; more reads under way than "
          "max_rd_atomic)",
          "opcode; ibv_query_qp", "correct it"}}},

@@ -49,13 +49,14 @@ int errno_of(GrhError error) noexcept {
   return EINVAL;
 }
 
-// The GRH turned round: its destination is where an answer comes from.
+// The GRH turned round: its destination is where an answer comes from. Requires: the device has the port that
+// `attributes` name.
 int answer_to(ibv_context* context, const ibv_grh& grh, ibv_ah_attr& attributes) noexcept {
   GrhAddress address;
   const std::span<const std::byte, kGrhSize> bytes(reinterpret_cast<const std::byte*>(&grh), kGrhSize);
-  const bool infiniband = ours(context).machine->device().infiniband().has_value();
+  const bool infiniband = ours(context).machine->find_port(attributes.port_num)->is_infiniband();
   if (const int error = errno_of((infiniband ? read_infiniband_grh : read_grh)(bytes, address))) return error;
-  const auto index = find_gid_index(context, address.local);
+  const auto index = find_gid_index(context, attributes.port_num, address.local);
   if (!index) return EINVAL;
   attributes.grh.dgid = to_verbs(address.remote);
   attributes.grh.flow_label = address.flow_label;
@@ -68,6 +69,7 @@ int answer_to(ibv_context* context, const ibv_grh& grh, ibv_ah_attr& attributes)
 int init_from_completion(ibv_context* context, std::uint8_t port, const ibv_wc& completion, const ibv_grh* grh,
                          ibv_ah_attr& attributes) noexcept {
   if (!alive(context)) return device::Context::refuse_child();
+  if (ours(context).machine->find_port(port) == nullptr) return EINVAL;
   attributes = {};
   attributes.dlid = completion.slid;
   attributes.sl = completion.sl;
@@ -80,12 +82,13 @@ int init_from_completion(ibv_context* context, std::uint8_t port, const ibv_wc& 
 
 int resolve_l2(ibv_context* context, const ibv_ah_attr& attributes, std::uint8_t* mac, std::uint16_t* vlan) noexcept {
   if (!alive(context)) return -device::Context::refuse_child();
-  const device::Device& device = ours(context).machine->device();
-  if (attributes.port_num != device::kPortNumber) return -EINVAL;
+  const device::Port* const port = ours(context).machine->find_port(attributes.port_num);
+  if (port == nullptr) return -EINVAL;
+  const unsigned interface = port->identity().interface_index;
   const Gid destination = to_gid(attributes.grh.dgid);
-  if (find_gid_index(context, destination)) {
-    if (const int error = own_mac(device.interface_index(), mac)) return -error;
-  } else if (const int error = find_neighbour(device.interface_index(), destination, mac)) {
+  if (find_gid_index(context, port->number(), destination)) {
+    if (const int error = own_mac(interface, mac)) return -error;
+  } else if (const int error = find_neighbour(interface, destination, mac)) {
     return -error;
   }
   if (vlan != nullptr) *vlan = kNoVlan;

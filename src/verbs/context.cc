@@ -129,11 +129,11 @@ VerbsContext::~VerbsContext() {
   ::pthread_mutex_destroy(&extended.context.mutex);
 }
 
-std::optional<device::PortSnapshot> open_port(const device::Device& device) {
+std::optional<device::PortSnapshot> open_port(const device::Device& device, std::uint8_t number) {
   const std::lock_guard guard(open_contexts().mutex);
   for (const VerbsContext* const context : open_contexts().list) {
     device::Context& machine = *context->machine;
-    if (&machine.device() == &device && machine.alive()) return machine.port().copy();
+    if (&machine.device() == &device && machine.alive()) return machine.find_port(number)->copy();
   }
   return std::nullopt;
 }

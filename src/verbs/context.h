@@ -3,6 +3,7 @@
 // Thread-safety: any thread.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "device/device.h"
@@ -11,8 +12,8 @@
 
 namespace verbena::verbs {
 
-// The port of `device` as a context of this process has it; nothing where none is open.
-std::optional<device::PortSnapshot> open_port(const device::Device& device);
+// A port of `device` as a context of this process has it; nothing where none is open.
+std::optional<device::PortSnapshot> open_port(const device::Device& device, std::uint8_t number);
 
 // Puts our calls into a new context; see operations.cc.
 void set_operations(verbs_context& extended) noexcept;

@@ -78,8 +78,15 @@ void fill_limits(const engine::Limits& limits, ibv_device_attr& attributes) noex
   attributes.local_ca_ack_delay = limits.local_ca_ack_delay;
 }
 
+std::size_t pkey_table_length(const device::Port& port) noexcept {
+  return port.is_infiniband() ? device::InfinibandPort::kPkeyTableLength : engine::kPkeyTableLength;
+}
+
+// Of the port that has the longest.
 std::size_t pkey_table_length(const device::Context& machine) noexcept {
-  return machine.device().infiniband() ? device::InfinibandPort::kPkeyTableLength : engine::kPkeyTableLength;
+  std::size_t longest = 0;
+  for (const device::Port* const port : machine.ports()) longest = std::max(longest, pkey_table_length(*port));
+  return longest;
 }
 
 void fill_device(device::Context& machine, ibv_device_attr& attributes) noexcept {
@@ -95,7 +102,7 @@ void fill_device(device::Context& machine, ibv_device_attr& attributes) noexcept
                                 IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC;
   attributes.atomic_cap = IBV_ATOMIC_HCA;
   attributes.max_pkeys = static_cast<std::uint16_t>(pkey_table_length(machine));
-  attributes.phys_port_cnt = 1;
+  attributes.phys_port_cnt = static_cast<std::uint8_t>(machine.ports().size());
   fill_limits(machine.limits(), attributes);
 }
 
@@ -129,10 +136,10 @@ void fill_infiniband(const device::InfinibandPort& port, ibv_port_attr& attribut
   attributes.pkey_tbl_len = device::InfinibandPort::kPkeyTableLength;
 }
 
-void fill_port(device::Context& machine, ibv_port_attr& attributes) noexcept {
-  const PortRate rate = port_rate(device::interface_megabits(machine.port().interface_name()));
+void fill_port(const device::Context& machine, const device::Port& followed, ibv_port_attr& attributes) {
+  const PortRate rate = port_rate(device::interface_megabits(followed.interface_name()));
   const device::RcuReadSection section;
-  const device::PortSnapshot& port = machine.port().snapshot();
+  const device::PortSnapshot& port = followed.snapshot();
   attributes = {};
   attributes.state = port.up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
   attributes.phys_state = port.up ? kLinkUp : kDisabled;
@@ -149,19 +156,22 @@ void fill_port(device::Context& machine, ibv_port_attr& attributes) noexcept {
   if (port.infiniband) fill_infiniband(*port.infiniband, attributes);
 }
 
-int port_error(ibv_context* context, std::uint32_t port) noexcept {
+// The port of this number; EINVAL where there is none.
+int find_port(ibv_context* context, std::uint32_t number, device::Port*& port) noexcept {
   if (!alive(context)) return device::Context::refuse_child();
-  return port == device::kPortNumber ? 0 : EINVAL;
+  port = ours(context).machine->find_port(number);
+  return port != nullptr ? 0 : EINVAL;
 }
 
-// A GID of InfiniBand belongs to no network interface.
-ibv_gid_entry entry_at(const device::GidTable& table, std::size_t index, unsigned interface) noexcept {
+// A GID of InfiniBand belongs to no network interface. Requires: an RCU read section.
+ibv_gid_entry entry_at(const device::Port& port, std::size_t index) noexcept {
+  const device::GidTable& table = port.snapshot().gids;
   const bool infiniband = table.type_at(index) == engine::GidType::kInfiniband;
   return {.gid = to_verbs(table.at(index)),
           .gid_index = static_cast<std::uint32_t>(index),
-          .port_num = device::kPortNumber,
+          .port_num = port.number(),
           .gid_type = infiniband ? std::uint32_t{IBV_GID_TYPE_IB} : std::uint32_t{IBV_GID_TYPE_ROCE_V2},
-          .ndev_ifindex = infiniband ? 0 : interface};
+          .ndev_ifindex = infiniband ? 0 : port.identity().interface_index};
 }
 
 // A program built with another header may know a shorter or a longer entry.
@@ -171,10 +181,9 @@ void put_entry(const ibv_gid_entry& entry, void* to, std::size_t size) noexcept 
 }
 
 // The GID at `index`; EINVAL outside of the table.
-int gid_at(ibv_context* context, std::uint32_t port, std::int64_t index, Gid& gid) noexcept {
-  if (const int error = port_error(context, port)) return error;
+int gid_at(const device::Port& port, std::int64_t index, Gid& gid) noexcept {
   const device::RcuReadSection section;
-  const device::GidTable& table = ours(context).machine->port().snapshot().gids;
+  const device::GidTable& table = port.snapshot().gids;
   if (index < 0 || index >= static_cast<std::int64_t>(table.length())) return EINVAL;
   gid = table.at(static_cast<std::size_t>(index));
   return 0;
@@ -186,37 +195,38 @@ int minus_one(int error) noexcept {
   return -1;
 }
 
-ssize_t fill_table(ibv_context* context, void* entries, std::size_t room, std::size_t size) noexcept {
-  device::Context& machine = *ours(context).machine;
+ssize_t fill_table(const device::Context& machine, void* entries, std::size_t room, std::size_t size) noexcept {
   const device::RcuReadSection section;
-  const device::GidTable& table = machine.port().snapshot().gids;
   std::size_t count = 0;
-  for (std::size_t index = 0; index < table.used_length(); ++index) {
-    if (table.at(index).is_zero()) continue;
-    if (count == room) return -EINVAL;
-    put_entry(entry_at(table, index, machine.device().interface_index()),
-              static_cast<std::byte*>(entries) + count * size, size);
-    ++count;
+  for (const device::Port* const port : machine.ports()) {
+    const device::GidTable& table = port->snapshot().gids;
+    for (std::size_t index = 0; index < table.used_length(); ++index) {
+      if (table.at(index).is_zero()) continue;
+      if (count == room) return -EINVAL;
+      put_entry(entry_at(*port, index), static_cast<std::byte*>(entries) + count * size, size);
+      ++count;
+    }
   }
   return static_cast<ssize_t>(count);
 }
 
 // Each index of the table; 0 where it is empty.
-std::vector<std::uint16_t> pkey_table(device::Context& machine) {
+std::vector<std::uint16_t> pkey_table(const device::Port& port) {
   std::vector<std::uint16_t> pkeys{engine::kDefaultPkey};
   const device::RcuReadSection section;
-  if (const auto& infiniband = machine.port().snapshot().infiniband) pkeys = infiniband->pkeys;
-  pkeys.resize(pkey_table_length(machine));
+  if (const auto& infiniband = port.snapshot().infiniband) pkeys = infiniband->pkeys;
+  pkeys.resize(pkey_table_length(port));
   return pkeys;
 }
 
 }  // namespace
 
-int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attributes, std::size_t size) noexcept {
-  if (const int error = port_error(context, port)) return error;
+int query_port(ibv_context* context, std::uint8_t number, ibv_port_attr* attributes, std::size_t size) noexcept {
+  device::Port* port = nullptr;
+  if (const int error = find_port(context, number, port)) return error;
   return contained([&] {
     ibv_port_attr full;
-    fill_port(*ours(context).machine, full);
+    fill_port(*ours(context).machine, *port, full);
     std::memset(attributes, 0, size);
     std::memcpy(attributes, &full, std::min(size, sizeof full));
     return 0;
@@ -230,7 +240,7 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
   ibv_device_attr_ex full{};
   fill_device(*ours(context).machine, full.orig_attr);
   full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
-  full.phys_port_cnt_ex = 1;
+  full.phys_port_cnt_ex = full.orig_attr.phys_port_cnt;
   fill_paging(full);
   fill_clock(full);
   full.max_dm_size = ours(context).machine->limits().max_dm_size;
@@ -249,9 +259,11 @@ int query_rt_values(ibv_context* context, ibv_values_ex* values) noexcept {
   return 0;
 }
 
-std::optional<std::uint8_t> find_gid_index(ibv_context* context, const Gid& gid) noexcept {
+std::optional<std::uint8_t> find_gid_index(ibv_context* context, std::uint8_t number, const Gid& gid) noexcept {
+  device::Port* port = nullptr;
+  if (find_port(context, number, port) != 0) return std::nullopt;
   const device::RcuReadSection section;
-  const auto index = ours(context).machine->port().snapshot().gids.index_of(gid);
+  const auto index = port->snapshot().gids.index_of(gid);
   return index ? std::optional(static_cast<std::uint8_t>(*index)) : std::nullopt;
 }
 
@@ -268,24 +280,27 @@ VERBENA_EXPORT int ibv_query_port(ibv_context* context, std::uint8_t port, _comp
   return query_port(context, port, reinterpret_cast<ibv_port_attr*>(attributes), kCompatPortSize);
 }
 
-VERBENA_EXPORT int ibv_query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* gid) {
-  if (!is_ours(context)) return real_query_gid.call_or(-1, context, port, index, gid);
+VERBENA_EXPORT int ibv_query_gid(ibv_context* context, std::uint8_t number, int index, ibv_gid* gid) {
+  if (!is_ours(context)) return real_query_gid.call_or(-1, context, number, index, gid);
+  device::Port* port = nullptr;
   Gid found;
-  const int error = gid_at(context, port, index, found);
+  int error = find_port(context, number, port);
+  if (error == 0) error = gid_at(*port, index, found);
   if (error == 0) *gid = to_verbs(found);
   return minus_one(error);
 }
 
-VERBENA_EXPORT int _ibv_query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t index,
+VERBENA_EXPORT int _ibv_query_gid_ex(ibv_context* context, std::uint32_t number, std::uint32_t index,
                                      ibv_gid_entry* entry, std::uint32_t flags, std::size_t size) {
-  if (!is_ours(context)) return real_query_gid_ex.call_or(EOPNOTSUPP, context, port, index, entry, flags, size);
+  if (!is_ours(context)) return real_query_gid_ex.call_or(EOPNOTSUPP, context, number, index, entry, flags, size);
   if (flags != 0) return EINVAL;
-  Gid found;
-  if (const int error = gid_at(context, port, index, found)) return error;
-  if (found.is_zero()) return ENODATA;
-  device::Context& machine = *ours(context).machine;
+  device::Port* port = nullptr;
+  if (const int error = find_port(context, number, port)) return error;
   const device::RcuReadSection section;
-  put_entry(entry_at(machine.port().snapshot().gids, index, machine.device().interface_index()), entry, size);
+  Gid found;
+  if (const int error = gid_at(*port, index, found)) return error;
+  if (found.is_zero()) return ENODATA;
+  put_entry(entry_at(*port, index), entry, size);
   return 0;
 }
 
@@ -293,24 +308,27 @@ VERBENA_EXPORT ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry*
                                             std::uint32_t flags, std::size_t size) {
   if (!is_ours(context)) return real_query_gid_table.call_or(-EOPNOTSUPP, context, entries, room, flags, size);
   if (!alive(context)) return -device::Context::refuse_child();
-  return flags != 0 ? -EINVAL : fill_table(context, entries, room, size);
+  return flags != 0 ? -EINVAL : fill_table(*ours(context).machine, entries, room, size);
 }
 
 // The kernel has a type for a used index only; libibverbs takes an empty one for the oldest.
-VERBENA_EXPORT int ibv_query_gid_type(ibv_context* context, std::uint8_t port, unsigned index, SysfsGidType* type) {
-  if (!is_ours(context)) return real_query_gid_type.call_or(-1, context, port, index, type);
+VERBENA_EXPORT int ibv_query_gid_type(ibv_context* context, std::uint8_t number, unsigned index, SysfsGidType* type) {
+  if (!is_ours(context)) return real_query_gid_type.call_or(-1, context, number, index, type);
+  device::Port* port = nullptr;
   Gid found;
-  const int error = gid_at(context, port, index, found);
-  const bool roce = error == 0 && !found.is_zero() && !ours(context).machine->device().infiniband();
+  int error = find_port(context, number, port);
+  if (error == 0) error = gid_at(*port, index, found);
+  const bool roce = error == 0 && !found.is_zero() && !port->is_infiniband();
   if (error == 0) *type = roce ? SysfsGidType::kRoceV2 : SysfsGidType::kIbOrRoceV1;
   return minus_one(error);
 }
 
-VERBENA_EXPORT int ibv_query_pkey(ibv_context* context, std::uint8_t port, int index, __be16* pkey) {
-  if (!is_ours(context)) return real_query_pkey.call_or(-1, context, port, index, pkey);
-  int error = port_error(context, port);
+VERBENA_EXPORT int ibv_query_pkey(ibv_context* context, std::uint8_t number, int index, __be16* pkey) {
+  if (!is_ours(context)) return real_query_pkey.call_or(-1, context, number, index, pkey);
+  device::Port* port = nullptr;
+  int error = find_port(context, number, port);
   if (error == 0) {
-    const std::vector<std::uint16_t> pkeys = pkey_table(*ours(context).machine);
+    const std::vector<std::uint16_t> pkeys = pkey_table(*port);
     const bool inside = index >= 0 && static_cast<std::size_t>(index) < pkeys.size();
     if (inside) *pkey = htobe16(pkeys[static_cast<std::size_t>(index)]);
     if (!inside) error = EINVAL;
@@ -318,10 +336,11 @@ VERBENA_EXPORT int ibv_query_pkey(ibv_context* context, std::uint8_t port, int i
   return minus_one(error);
 }
 
-VERBENA_EXPORT int ibv_get_pkey_index(ibv_context* context, std::uint8_t port, __be16 pkey) {
-  if (!is_ours(context)) return real_get_pkey_index.call_or(-1, context, port, pkey);
-  if (const int error = port_error(context, port)) return minus_one(error);
-  const std::vector<std::uint16_t> pkeys = pkey_table(*ours(context).machine);
+VERBENA_EXPORT int ibv_get_pkey_index(ibv_context* context, std::uint8_t number, __be16 pkey) {
+  if (!is_ours(context)) return real_get_pkey_index.call_or(-1, context, number, pkey);
+  device::Port* port = nullptr;
+  if (const int error = find_port(context, number, port)) return minus_one(error);
+  const std::vector<std::uint16_t> pkeys = pkey_table(*port);
   const auto found = std::find(pkeys.begin(), pkeys.end(), be16toh(pkey));
   if (found == pkeys.end() || *found == 0) return minus_one(EINVAL);
   return static_cast<int>(found - pkeys.begin());

@@ -20,7 +20,7 @@ int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attribute
 int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input, ibv_device_attr_ex* attributes,
                     std::size_t size) noexcept;
 
-// The index at which the GID stands now.
-std::optional<std::uint8_t> find_gid_index(ibv_context* context, const Gid& gid) noexcept;
+// The index at which the GID stands now in the port's table. Nothing also where there is no such port.
+std::optional<std::uint8_t> find_gid_index(ibv_context* context, std::uint8_t port, const Gid& gid) noexcept;
 
 }  // namespace verbena::verbs

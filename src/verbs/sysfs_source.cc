@@ -25,27 +25,27 @@ std::string mask_of(std::size_t processors) {
 }
 
 // As the subnet has it, where its file holds: what is told before the device is open is what it will be then.
-std::optional<device::InfinibandPort> configuration_of(const device::Device& identity) {
-  const auto& declared = identity.infiniband();
+std::optional<device::InfinibandPort> configuration_of(const device::Device& identity, std::uint8_t number) {
+  const auto& declared = identity.port(number).infiniband;
   const auto& settings = device::environment();
   if (!declared || !settings) return declared;
   const auto subnet = device::read_subnet_file(settings->subnet_file, settings->lids);
   if (!subnet) return declared;
-  const auto port = device::configured(*declared, identity.name(), *subnet);
+  const auto port = device::configured(*declared, identity.port_name(number), *subnet);
   return port ? std::optional(*port) : declared;
 }
 
 // The port as rtnetlink has it now, where no context follows it.
-device::PortSnapshot look_at_port(const device::Device& identity) {
+device::PortSnapshot look_at_port(const device::Device& identity, std::uint8_t number) {
   device::PortSnapshot port;
   const auto netlink = device::Netlink::open();
   if (!netlink) return port;
   const auto network = (*netlink)->read();
   if (!network) return port;
-  const device::Interface* const interface = device::find_interface(*network, identity.interface_index());
+  const device::Interface* const interface = device::find_interface(*network, identity.port(number).interface_index);
   if (interface == nullptr) return port;
   port.up = interface->up;
-  port.infiniband = configuration_of(identity);
+  port.infiniband = configuration_of(identity, number);
   if (port.infiniband) {
     port.gids.set_infiniband(port.infiniband->gid());
   } else {
@@ -54,27 +54,30 @@ device::PortSnapshot look_at_port(const device::Device& identity) {
   return port;
 }
 
-void fill_infiniband(const device::InfinibandPort& port, SysfsDevice& device) {
-  device.infiniband = true;
-  device.capabilities = kInfinibandCapabilities;
-  device.lid = port.lid;
-  device.lmc = port.lmc;
-  device.sm_lid = port.sm_lid;
-  device.sm_sl = port.sm_sl;
-  device.pkeys = port.pkeys;
-  device.pkeys.resize(device::InfinibandPort::kPkeyTableLength);
+void fill_infiniband(const device::InfinibandPort& port, SysfsPort& files) {
+  files.infiniband = true;
+  files.capabilities = kInfinibandCapabilities;
+  files.lid = port.lid;
+  files.lmc = port.lmc;
+  files.sm_lid = port.sm_lid;
+  files.sm_sl = port.sm_sl;
+  files.pkeys = port.pkeys;
+  files.pkeys.resize(device::InfinibandPort::kPkeyTableLength);
 }
 
-void fill_port(const device::Device& identity, SysfsDevice& device) {
-  const auto open = open_port(identity);
-  const device::PortSnapshot port = open ? *open : look_at_port(identity);
-  device.port_state = port.up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
-  device.phys_state = port.up ? 5 : 3;
-  device.rate = port_rate(device::interface_megabits(device.interface)).text;
-  device.capabilities = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
-  device.pkeys = {engine::kDefaultPkey};
-  if (port.infiniband) fill_infiniband(*port.infiniband, device);
-  for (std::size_t i = 0; i < port.gids.length(); ++i) device.gids.push_back(port.gids.at(i));
+SysfsPort sysfs_port(const device::Device& identity, std::uint8_t number) {
+  SysfsPort files;
+  files.interface = identity.port(number).interface_name;
+  const auto open = open_port(identity, number);
+  const device::PortSnapshot port = open ? *open : look_at_port(identity, number);
+  files.state = port.up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+  files.phys_state = port.up ? 5 : 3;
+  files.rate = port_rate(device::interface_megabits(files.interface)).text;
+  files.capabilities = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
+  files.pkeys = {engine::kDefaultPkey};
+  if (port.infiniband) fill_infiniband(*port.infiniband, files);
+  for (std::size_t i = 0; i < port.gids.length(); ++i) files.gids.push_back(port.gids.at(i));
+  return files;
 }
 
 }  // namespace
@@ -87,11 +90,13 @@ std::optional<SysfsDevice> sysfs_device(std::string_view name) {
     device.name = identity->name();
     device.node_guid = identity->guid();
     device.firmware = VERBENA_VERSION;
-    device.interface = identity->interface_name();
-    device.has_parent = ::access(("/sys/class/net/" + device.interface + "/device").c_str(), F_OK) == 0;
+    const std::string& first = identity->ports().front().interface_name;
+    device.has_parent = ::access(("/sys/class/net/" + first + "/device").c_str(), F_OK) == 0;
     device.cpu_mask = mask_of(processors);
     device.cpu_list = processors == 1 ? "0" : fmt::format("0-{}", processors - 1);
-    fill_port(*identity, device);
+    for (std::size_t i = 0; i < identity->ports().size(); ++i) {
+      device.ports.push_back(sysfs_port(*identity, static_cast<std::uint8_t>(device::kFirstPort + i)));
+    }
     return device;
   }
   return std::nullopt;

@@ -1,5 +1,6 @@
 #include "verbs/sysfs_tree.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -71,64 +72,63 @@ std::string_view phys_state_name(unsigned state) noexcept {
 
 // gids/<i>, gid_attrs/types/<i>, gid_attrs/ndevs/<i>: `text_of` says what a used index holds.
 template <class TextOf>
-std::optional<SysfsNode> gid_slot(const SysfsDevice& device, std::string_view path, bool empty_is_text,
-                                  TextOf text_of) {
-  if (path.empty()) return directory(index_names(device.gids.size()));
-  const auto index = parse_index(path, device.gids.size());
+std::optional<SysfsNode> gid_slot(const SysfsPort& port, std::string_view path, bool empty_is_text, TextOf text_of) {
+  if (path.empty()) return directory(index_names(port.gids.size()));
+  const auto index = parse_index(path, port.gids.size());
   if (!index) return std::nullopt;
-  const Gid& gid = device.gids[*index];
+  const Gid& gid = port.gids[*index];
   if (gid.is_zero() && !empty_is_text) return SysfsNode{Kind::kEmptySlot, {}, {}, false};
   return file(text_of(gid));
 }
 
-std::optional<SysfsNode> find_gid_attribute(const SysfsDevice& device, std::string_view path) {
+std::optional<SysfsNode> find_gid_attribute(const SysfsPort& port, std::string_view path) {
   if (path.empty()) return directory({"ndevs", "types"});
   const std::string_view kind = take_component(path);
   if (kind == "types") {
-    return gid_slot(device, path, false,
-                    [&](const Gid&) { return std::string(device.infiniband ? "IB/RoCE v1" : "RoCE v2"); });
+    return gid_slot(port, path, false,
+                    [&](const Gid&) { return std::string(port.infiniband ? "IB/RoCE v1" : "RoCE v2"); });
   }
-  if (kind == "ndevs" && device.infiniband) {  // of no interface, as an empty one
-    if (path.empty()) return directory(index_names(device.gids.size()));
-    if (!parse_index(path, device.gids.size())) return std::nullopt;
+  if (kind == "ndevs" && port.infiniband) {  // of no interface, as an empty one
+    if (path.empty()) return directory(index_names(port.gids.size()));
+    if (!parse_index(path, port.gids.size())) return std::nullopt;
     return SysfsNode{Kind::kEmptySlot, {}, {}, false};
   }
   if (kind == "ndevs") {
-    return gid_slot(device, path, false, [&](const Gid&) { return device.interface; });
+    return gid_slot(port, path, false, [&](const Gid&) { return port.interface; });
   }
   return std::nullopt;
 }
 
-std::optional<SysfsNode> find_pkey(const SysfsDevice& device, std::string_view path) {
-  if (path.empty()) return directory(index_names(device.pkeys.size()));
-  const auto index = parse_index(path, device.pkeys.size());
+std::optional<SysfsNode> find_pkey(const SysfsPort& port, std::string_view path) {
+  if (path.empty()) return directory(index_names(port.pkeys.size()));
+  const auto index = parse_index(path, port.pkeys.size());
   if (!index) return std::nullopt;
-  return file(fmt::format("{:#06x}", device.pkeys[*index]));
+  return file(fmt::format("{:#06x}", port.pkeys[*index]));
 }
 
-std::optional<SysfsNode> find_port_file(const SysfsDevice& device, std::string_view name) {
-  if (name == "state") return file(fmt::format("{}: {}", device.port_state, port_state_name(device.port_state)));
-  if (name == "phys_state") return file(fmt::format("{}: {}", device.phys_state, phys_state_name(device.phys_state)));
-  if (name == "link_layer") return file(device.infiniband ? "InfiniBand" : "Ethernet");
-  if (name == "rate") return file(device.rate);
-  if (name == "lid") return file(fmt::format("{:#x}", device.lid));
-  if (name == "sm_lid") return file(fmt::format("{:#x}", device.sm_lid));
-  if (name == "sm_sl") return file(fmt::format("{}", device.sm_sl));
-  if (name == "lid_mask_count") return file(fmt::format("{}", device.lmc));
-  if (name == "cap_mask") return file(fmt::format("{:#010x}", device.capabilities));
+std::optional<SysfsNode> find_port_file(const SysfsPort& port, std::string_view name) {
+  if (name == "state") return file(fmt::format("{}: {}", port.state, port_state_name(port.state)));
+  if (name == "phys_state") return file(fmt::format("{}: {}", port.phys_state, phys_state_name(port.phys_state)));
+  if (name == "link_layer") return file(port.infiniband ? "InfiniBand" : "Ethernet");
+  if (name == "rate") return file(port.rate);
+  if (name == "lid") return file(fmt::format("{:#x}", port.lid));
+  if (name == "sm_lid") return file(fmt::format("{:#x}", port.sm_lid));
+  if (name == "sm_sl") return file(fmt::format("{}", port.sm_sl));
+  if (name == "lid_mask_count") return file(fmt::format("{}", port.lmc));
+  if (name == "cap_mask") return file(fmt::format("{:#010x}", port.capabilities));
   return std::nullopt;
 }
 
-std::optional<SysfsNode> find_in_port(const SysfsDevice& device, std::string_view path) {
+std::optional<SysfsNode> find_in_port(const SysfsPort& port, std::string_view path) {
   if (path.empty()) {
     return directory({"cap_mask", "gid_attrs", "gids", "lid", "lid_mask_count", "link_layer", "phys_state", "pkeys",
                       "rate", "sm_lid", "sm_sl", "state"});
   }
   const std::string_view first = take_component(path);
-  if (first == "gids") return gid_slot(device, path, true, gid_text);
-  if (first == "gid_attrs") return find_gid_attribute(device, path);
-  if (first == "pkeys") return find_pkey(device, path);
-  return path.empty() ? find_port_file(device, first) : std::nullopt;
+  if (first == "gids") return gid_slot(port, path, true, gid_text);
+  if (first == "gid_attrs") return find_gid_attribute(port, path);
+  if (first == "pkeys") return find_pkey(port, path);
+  return path.empty() ? find_port_file(port, first) : std::nullopt;
 }
 
 std::string with_rest(std::string start, std::string_view rest) {
@@ -136,16 +136,25 @@ std::string with_rest(std::string start, std::string_view rest) {
   return start;
 }
 
+// device/net: the interfaces of all ports, each once.
+std::optional<SysfsNode> find_interface(const SysfsDevice& device, std::string_view path) {
+  std::vector<std::string> names;
+  for (const SysfsPort& port : device.ports) {
+    if (std::find(names.begin(), names.end(), port.interface) == names.end()) names.push_back(port.interface);
+  }
+  if (path.empty()) return directory(std::move(names));
+  const std::string_view name = take_component(path);
+  if (std::find(names.begin(), names.end(), name) == names.end()) return std::nullopt;
+  return elsewhere(with_rest("/sys/class/net/" + std::string(name), path), path.empty());
+}
+
 std::optional<SysfsNode> find_in_parent(const SysfsDevice& device, std::string_view path) {
-  const std::string interface_path = "/sys/class/net/" + device.interface;
   const std::string_view whole = path;
   const std::string_view first = take_component(path);
-  if (first == "net") {
-    if (path.empty()) return directory({device.interface});
-    if (take_component(path) != device.interface) return std::nullopt;
-    return elsewhere(with_rest(interface_path, path), path.empty());
+  if (first == "net") return find_interface(device, path);
+  if (device.has_parent) {
+    return elsewhere(with_rest("/sys/class/net/" + device.ports.front().interface + "/device", whole), whole.empty());
   }
-  if (device.has_parent) return elsewhere(with_rest(interface_path + "/device", whole), whole.empty());
   if (first.empty()) return directory({"local_cpulist", "local_cpus", "net", "numa_node"});
   if (!path.empty()) return std::nullopt;
   if (first == "numa_node") return file("-1");
@@ -177,8 +186,11 @@ std::optional<SysfsNode> find_node(const SysfsDevice& device, std::string_view p
   const std::string_view first = take_component(path);
   if (first == "device") return find_in_parent(device, path);
   if (first == "ports") {
-    if (path.empty()) return directory({"1"});
-    return take_component(path) == "1" ? find_in_port(device, path) : std::nullopt;
+    std::vector<std::string> numbers = index_names(device.ports.size() + 1);
+    numbers.erase(numbers.begin());  // they count from 1
+    if (path.empty()) return directory(std::move(numbers));
+    const auto number = parse_index(take_component(path), device.ports.size() + 1);
+    return number && *number != 0 ? find_in_port(device.ports[*number - 1], path) : std::nullopt;
   }
   return path.empty() ? find_device_file(device, first) : std::nullopt;
 }

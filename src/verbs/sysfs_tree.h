@@ -2,10 +2,11 @@
 // a program looks. Programs read it by path, past the verbs API: for the GID types and their interfaces most of all.
 //
 //   node_type node_guid sys_image_guid node_desc fw_ver board_id hca_type
-//   ports/1/{state phys_state link_layer rate lid sm_lid sm_sl lid_mask_count cap_mask}
-//   ports/1/gids/<i>  ports/1/pkeys/<i>  ports/1/gid_attrs/{types,ndevs}/<i>
-//   device/net/<interface>/...   the interface's own files, elsewhere in sysfs
-//   device/...                   of the interface's device where it has one; else numa_node, local_cpus, local_cpulist
+//   ports/<n>/{state phys_state link_layer rate lid sm_lid sm_sl lid_mask_count cap_mask}
+//   ports/<n>/gids/<i>  ports/<n>/pkeys/<i>  ports/<n>/gid_attrs/{types,ndevs}/<i>
+//   device/net/<interface>/...   the files of the ports' interfaces, elsewhere in sysfs
+//   device/...                   of the device of port 1's interface where it has one; else numa_node, local_cpus,
+//                                local_cpulist
 //
 // Answers are values: nothing here reads a file.
 #pragma once
@@ -20,16 +21,10 @@
 
 namespace verbena::verbs {
 
-// A device as its files tell of it.
-struct SysfsDevice {
-  std::string name;
-  std::uint64_t node_guid = 0;
-  std::string firmware;
+// A port of a device as its files tell of it.
+struct SysfsPort {
   std::string interface;    // the network interface under it
-  bool has_parent = false;  // the interface has a device of its own in sysfs
-  std::string cpu_mask;     // "ff", for local_cpus
-  std::string cpu_list;     // "0-7", for local_cpulist
-  unsigned port_state = 0;  // enum ibv_port_state
+  unsigned state = 0;       // enum ibv_port_state
   unsigned phys_state = 0;  // 5: link up
   std::string rate;         // "10 Gb/sec (1X QDR)"
   std::uint32_t capabilities = 0;
@@ -40,6 +35,16 @@ struct SysfsDevice {
   unsigned sm_sl = 0;
   std::vector<std::uint16_t> pkeys;
   std::vector<Gid> gids;  // the zero GID where the index is empty
+};
+
+struct SysfsDevice {
+  std::string name;
+  std::uint64_t node_guid = 0;
+  std::string firmware;
+  bool has_parent = false;       // the interface of port 1 has a device of its own in sysfs
+  std::string cpu_mask;          // "ff", for local_cpus
+  std::string cpu_list;          // "0-7", for local_cpulist
+  std::vector<SysfsPort> ports;  // port 1 first; one at least
 };
 
 struct SysfsNode {

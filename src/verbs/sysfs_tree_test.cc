@@ -12,14 +12,16 @@ SysfsDevice sample() {
   device.name = "verbena0";
   device.node_guid = 0x0200'00ff'fe00'0001;
   device.firmware = "0.1.0";
-  device.interface = "eth7";
   device.cpu_mask = "f";
   device.cpu_list = "0-3";
-  device.port_state = 4;
-  device.phys_state = 5;
-  device.rate = "10 Gb/sec (1X QDR)";
-  device.pkeys = {0xffff};
-  device.gids = {Gid{}, Gid::from_ipv4(0x0a000001), Gid{}};
+  SysfsPort port;
+  port.interface = "eth7";
+  port.state = 4;
+  port.phys_state = 5;
+  port.rate = "10 Gb/sec (1X QDR)";
+  port.pkeys = {0xffff};
+  port.gids = {Gid{}, Gid::from_ipv4(0x0a000001), Gid{}};
+  device.ports = {port};
   return device;
 }
 
@@ -90,6 +92,25 @@ TEST(SysfsTree, TheInterfacesOwnFilesAreElsewhere) {
   EXPECT_EQ("/sys/class/net/eth7/device/numa_node", node->text);
   node = find_node(device, "device");
   ASSERT_TRUE(node && node->is_link);
+}
+
+TEST(SysfsTree, EachPortHasItsOwnFiles) {
+  SysfsDevice device = sample();
+  SysfsPort second = device.ports.front();
+  second.interface = "eth8";
+  second.state = 1;
+  second.gids = {Gid{}, Gid{}, Gid::from_ipv4(0x0a000002)};
+  device.ports.push_back(second);
+  EXPECT_EQ((std::vector<std::string>{"1", "2"}), find_node(device, "ports")->entries);
+  EXPECT_EQ((std::vector<std::string>{"eth7", "eth8"}), find_node(device, "device/net")->entries);
+  EXPECT_EQ("4: ACTIVE\n", text_at(device, "ports/1/state"));
+  EXPECT_EQ("1: DOWN\n", text_at(device, "ports/2/state"));
+  EXPECT_EQ("eth8\n", text_at(device, "ports/2/gid_attrs/ndevs/2"));
+  EXPECT_EQ(Kind::kEmptySlot, find_node(device, "ports/1/gid_attrs/ndevs/2")->kind);
+  EXPECT_EQ("/sys/class/net/eth8/address", find_node(device, "device/net/eth8/address")->text);
+  for (const char* path : {"ports/0", "ports/3", "ports/02/state", "device/net/eth9"}) {
+    EXPECT_FALSE(find_node(device, path)) << path;
+  }
 }
 
 TEST(SysfsTree, SplitsThePathsOfAllThreeClasses) {

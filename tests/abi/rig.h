@@ -60,17 +60,21 @@ inline Owned<ibv_context> open_first_device() {
   return context;
 }
 
-// The first used index of the table.
-inline ibv_gid_entry first_gid(ibv_context* context) {
+// The first used index of the port's table.
+inline ibv_gid_entry first_gid(ibv_context* context, std::uint32_t port = kPort) {
   std::array<ibv_gid_entry, 64> entries{};
   EXPECT_LE(1, ibv_query_gid_table(context, entries.data(), entries.size(), 0));
-  return entries[0];
+  for (const ibv_gid_entry& entry : entries) {
+    if (entry.port_num == port) return entry;
+  }
+  ADD_FAILURE() << "port " << port << " has no GID";
+  return {};
 }
 
 inline ibv_ah_attr address_of(const ibv_gid_entry& gid) {
   ibv_ah_attr attributes{};
   attributes.is_global = 1;
-  attributes.port_num = kPort;
+  attributes.port_num = static_cast<std::uint8_t>(gid.port_num);
   attributes.grh.dgid = gid.gid;
   attributes.grh.sgid_index = static_cast<std::uint8_t>(gid.gid_index);
   attributes.grh.hop_limit = 64;
@@ -97,10 +101,10 @@ inline std::vector<ibv_wc> take_completions(ibv_cq* cq, std::size_t wanted) {
   return taken;
 }
 
-inline int to_init(ibv_qp* qp, std::uint32_t qkey = kQkey) {
+inline int to_init(ibv_qp* qp, std::uint32_t qkey = kQkey, std::uint8_t port = kPort) {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_INIT;
-  attributes.port_num = kPort;
+  attributes.port_num = port;
   attributes.qkey = qkey;
   return ibv_modify_qp(qp, &attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
 }
@@ -111,8 +115,8 @@ inline int to_state(ibv_qp* qp, ibv_qp_state state, int more = 0) {
   return ibv_modify_qp(qp, &attributes, IBV_QP_STATE | more);
 }
 
-inline void to_ready(ibv_qp* qp, std::uint32_t qkey = kQkey) {
-  ASSERT_EQ(0, to_init(qp, qkey));
+inline void to_ready(ibv_qp* qp, std::uint32_t qkey = kQkey, std::uint8_t port = kPort) {
+  ASSERT_EQ(0, to_init(qp, qkey, port));
   ASSERT_EQ(0, to_state(qp, IBV_QPS_RTR));
   ASSERT_EQ(0, to_state(qp, IBV_QPS_RTS, IBV_QP_SQ_PSN));
 }

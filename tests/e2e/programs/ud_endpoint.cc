@@ -21,7 +21,7 @@ UdEndpoint::UdEndpoint(const EndpointOptions& options)
       memory_(send_offset_ + options.message_bytes * options.sends) {
   context_ = open_first_device();
   make_queue_pair();
-  to_ready_to_send(qp_);
+  to_ready_to_send(qp_, options_.port);
   for (std::uint64_t slot = 0; slot < options_.receives; ++slot) post_receive(slot);
 }
 
@@ -67,10 +67,10 @@ void UdEndpoint::make_queue_pair() {
   if (qp_ == nullptr) die("ibv_create_qp");
 }
 
-void to_ready_to_send(ibv_qp* qp) {
+void to_ready_to_send(ibv_qp* qp, std::uint8_t port) {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_INIT;
-  attributes.port_num = 1;
+  attributes.port_num = port;
   attributes.qkey = kQkey;
   errno = ibv_modify_qp(qp, &attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
   if (errno != 0) die("ibv_modify_qp to INIT");
@@ -82,19 +82,19 @@ void to_ready_to_send(ibv_qp* qp) {
   if (errno != 0) die("ibv_modify_qp to RTS");
 }
 
-std::string gid_text(ibv_context* context, int gid_index) {
+std::string gid_text(ibv_context* context, int gid_index, std::uint8_t port) {
   ibv_gid gid{};
-  if (ibv_query_gid(context, 1, gid_index, &gid) != 0) die("ibv_query_gid");
+  if (ibv_query_gid(context, port, gid_index, &gid) != 0) die("ibv_query_gid");
   char text[INET6_ADDRSTRLEN] = {};
   inet_ntop(AF_INET6, gid.raw, text, sizeof text);
   return text;
 }
 
-ibv_ah* make_address_handle(ibv_pd* pd, int gid_index, const std::string& gid) {
+ibv_ah* make_address_handle(ibv_pd* pd, int gid_index, const std::string& gid, std::uint8_t port) {
   ibv_ah_attr attributes{};
   if (inet_pton(AF_INET6, gid.c_str(), attributes.grh.dgid.raw) != 1) die("not a GID: " + gid);
   attributes.is_global = 1;
-  attributes.port_num = 1;
+  attributes.port_num = port;
   attributes.grh.sgid_index = static_cast<std::uint8_t>(gid_index);
   attributes.grh.hop_limit = 64;
   ibv_ah* handle = ibv_create_ah(pd, &attributes);

@@ -17,6 +17,7 @@ inline constexpr std::size_t kGrhBytes = 40;
 inline constexpr std::uint32_t kQkey = 0x11223344;
 
 struct EndpointOptions {
+  std::uint8_t port = 1;
   int gid_index = 0;
   std::uint32_t receives = 2048;
   std::uint32_t sends = 128;
@@ -25,9 +26,9 @@ struct EndpointOptions {
 
 // Of a program that has more than an endpoint.
 ibv_context* open_first_device();
-void to_ready_to_send(ibv_qp* qp);
-std::string gid_text(ibv_context* context, int gid_index);
-ibv_ah* make_address_handle(ibv_pd* pd, int gid_index, const std::string& gid);
+void to_ready_to_send(ibv_qp* qp, std::uint8_t port = 1);
+std::string gid_text(ibv_context* context, int gid_index, std::uint8_t port = 1);
+ibv_ah* make_address_handle(ibv_pd* pd, int gid_index, const std::string& gid, std::uint8_t port = 1);
 
 class UdEndpoint {
  public:
@@ -41,11 +42,11 @@ class UdEndpoint {
   ibv_cq* cq() const { return cq_; }
   ibv_qp* qp() const { return qp_; }
   std::uint32_t qpn() const { return qp_->qp_num; }
-  std::string gid_text() const { return e2e::gid_text(context_, options_.gid_index); }
+  std::string gid_text() const { return e2e::gid_text(context_, options_.gid_index, options_.port); }
 
   // Requires: destroyed with ibv_destroy_ah() before this.
   ibv_ah* make_address_handle(const std::string& gid) const {
-    return e2e::make_address_handle(pd_, options_.gid_index, gid);
+    return e2e::make_address_handle(pd_, options_.gid_index, gid, options_.port);
   }
 
   std::uint8_t* send_slot(std::uint32_t index) {

@@ -1,6 +1,6 @@
 // Sends numbered datagrams to each of its peers and checks what it gets from them.
 //
-//     udmesh --id N [--gid-index I] [--count N | --rate PER_SECOND] [--bytes B]
+//     udmesh --id N [--port P] [--gid-index I] [--count N | --rate PER_SECOND] [--bytes B]
 //
 // Talks in lines. It prints `ready GID QPN`; it reads `peer ID GID QPN` for each peer and then `go`. With --count it
 // sends that many datagrams to each peer, prints `sent`, and goes on receiving; without, it sends until told otherwise.
@@ -262,6 +262,7 @@ Options parse(int argc, char** argv) {
     const std::string_view name = argv[i];
     const std::uint64_t value = std::strtoull(argv[i + 1], nullptr, 10);
     if (name == "--id") options.id = static_cast<std::uint32_t>(value);
+    if (name == "--port") options.endpoint.port = static_cast<std::uint8_t>(value);
     if (name == "--gid-index") options.endpoint.gid_index = static_cast<int>(value);
     if (name == "--count") options.count = value;
     if (name == "--rate") options.rate = value;
