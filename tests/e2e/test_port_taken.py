@@ -11,12 +11,12 @@ from harness.process import eventually
 PORT = 18519
 HOLD = ("import socket, sys, time; at = sys.argv[1]; "
         "s = socket.socket(socket.AF_INET6 if ':' in at else socket.AF_INET, socket.SOCK_DGRAM); "
-        "s.bind((at, 4791)); print('bound', flush=True); time.sleep(120)")
+        "s.bind((at, int(sys.argv[2]))); print('bound', flush=True); time.sleep(120)")
 
 
-def hold(host, address):
+def hold(host, address, port=4791):
     """A process of user nobody that has the port and does not share it."""
-    holder = host.start(["python3", "-c", HOLD, address], user="nobody", tool=None)
+    holder = host.start(["python3", "-c", HOLD, address, port], user="nobody", tool=None)
     holder.wait_line("bound")
     return holder
 
@@ -41,6 +41,16 @@ def test_json_marks_it_and_the_device_can_be_asked_for_by_name(taken):
     assert {held["address"] for held in rows["verbena0"]["udp_port_held"]} >= {taken.v4, taken.v6}, rows
     listing = json.loads(taken.verbena("gids", "--device", "verbena0", "--json"))
     assert listing["unusable"] == [] and all("python3" in row["udp_port_held_by"] for row in listing["gids"]), listing
+
+
+def test_of_an_infiniband_port_the_holder_of_its_own_udp_port_is_told(host):
+    hold(host, host.v4, 4797)
+    infiniband = {"VERBENA_DEVICES": "veth0/link_layer=infiniband/lid=4"}
+    rows = json.loads(host.verbena("devices", "--json", env=infiniband))["devices"]
+    assert [held["address"] for held in rows[0]["udp_port_held"]] == [host.v4], rows
+    assert re.search(r"UDP port 4797 of .* is held by process", host.verbena("devices", env=infiniband))
+    assert "this host only: UDP port 4797" in host.verbena("gids", env=infiniband)
+    assert json.loads(host.verbena("devices", "--json"))["devices"][0]["udp_port_held"] == []
 
 
 def test_only_the_address_that_is_taken_is_marked(host):
