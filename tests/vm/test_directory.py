@@ -166,13 +166,14 @@ def hear(one, other, incarnation):
 
 
 def test_a_restarted_peer_with_the_same_queue_pair_number_is_another_peer(kernel):
+    # A device counts its queue pairs from the beginning when its machine starts: both times the same number.
+    kernel.restart_device("rxe1", "rxeb", FAMILIES["ipv4"][1], FAMILIES["ipv6"][1])
     one, first = Session(kernel, "rxe0"), Session(kernel, "rxe1")
     said, standing = hear(one, first, 7)
     assert standing == "unknown", standing
     known = one.must("introduce", said["from"], said["qpn"], 7)
     first.process.kill()
     first.process.finish(20, status=None)
-    # The machine starts again: its device counts its queue pairs from the beginning.
     kernel.restart_device("rxe1", "rxeb", FAMILIES["ipv4"][1], FAMILIES["ipv6"][1])
     second = Session(kernel, "rxe1")
     heard, standing = hear(one, second, 8)
