@@ -260,6 +260,25 @@ TEST(Congestion, ACnpSlowsTheBytesOfReadsDown) {
   EXPECT_EQ(all, 64U);
 }
 
+// What the pace does not hold back waits for the transport, which is tried again at once.
+TEST(Congestion, AnAcknowledgementAndACnpDoNotWaitForThePaceOfReads) {
+  ConnectionBench bench;
+  bench.attributes.timeout = 20;
+  bench.bring_up();
+  bench.receive(bench.incoming_write(Opcode::kRcReadRequest, ConnectionBench::kReceivePsn, 4 * kMtu));
+  for (int i = 0; i < 7; ++i) {
+    hear_cnp(bench);
+    bench.now = bench.now + NotificationPoint::kInterval;
+  }
+  while (bench.qp().has_responses()) {
+    bench.now = std::max(bench.now, *bench.qp().next_response());
+    bench.responses();
+  }
+  bench.receive(bench.incoming_write(Opcode::kRcWriteOnly, ConnectionBench::kReceivePsn + 4, 64));
+  ASSERT_TRUE(bench.qp().has_responses());
+  EXPECT_FALSE(bench.qp().next_response());
+}
+
 TEST(Congestion, BeingSlowDoesNotLookLikeBeingGone) {
   ConnectionBench bench;  // a timeout of about a millisecond
   bench.bring_up();

@@ -46,7 +46,8 @@ void QueuePair::rewind_responses() noexcept {
 }
 
 std::optional<Instant> QueuePair::next_response() const noexcept {
-  return responder_ == nullptr ? std::nullopt : responder_->next_departure();
+  if (responder_ == nullptr || notification_.is_due()) return std::nullopt;
+  return responder_->next_departure();
 }
 
 // Of XRC, that of the shared receive queue.

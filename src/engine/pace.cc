@@ -24,13 +24,13 @@ bool Pace::may_send_paced(Instant now) noexcept {
   return pacer_.may_send(now);
 }
 
-std::uint32_t Pace::charge(Instant now, std::uint32_t bytes) noexcept {
+Pace::Spent Pace::charge(Instant now, std::uint32_t bytes) noexcept {
   const Duration cost = pacer_.on_sent(now, period_, bytes);
   if (reaction_.is_limited()) {
     reaction_.on_sent(bytes);
     on_path();
   }
-  return static_cast<std::uint32_t>(cost.count());
+  return {static_cast<std::uint32_t>(cost.count()), bytes};
 }
 
 void Pace::on_cnp(Instant now) noexcept {

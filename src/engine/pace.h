@@ -18,12 +18,21 @@ class Pace {
  public:
   explicit Pace(const Connection& connection) noexcept : connection_(connection) {}
 
+  // What a packet cost; nothing where there is no pace.
+  struct Spent {
+    std::uint32_t ns = 0;
+    std::uint32_t bytes = 0;
+  };
+
   // Whether a packet may leave now.
   bool may_send(Instant now) noexcept { return period_ == 0 || may_send_paced(now); }
-  // It left; how many nanoseconds later the next may go because of it.
-  std::uint32_t on_sent(Instant now, std::uint32_t bytes) noexcept { return period_ == 0 ? 0 : charge(now, bytes); }
+  // It left.
+  Spent on_sent(Instant now, std::uint32_t bytes) noexcept { return period_ == 0 ? Spent{} : charge(now, bytes); }
   // It did not leave after all.
-  void refund(std::uint32_t cost_ns) noexcept { pacer_.refund(Duration(cost_ns)); }
+  void refund(Spent spent) noexcept {
+    pacer_.refund(Duration(spent.ns));
+    reaction_.on_rewound(spent.bytes);
+  }
   bool is_unlimited() const noexcept { return period_ == 0; }
   Instant free_at() const noexcept { return pacer_.free_at(); }
 
@@ -37,7 +46,7 @@ class Pace {
 
  private:
   bool may_send_paced(Instant now) noexcept;
-  std::uint32_t charge(Instant now, std::uint32_t bytes) noexcept;
+  Spent charge(Instant now, std::uint32_t bytes) noexcept;
 
   const Connection& connection_;
   BytePeriod period_ = 0;  // of both; 0: as fast as may be

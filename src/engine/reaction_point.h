@@ -15,6 +15,7 @@
 // Thread-safety: none; the side of the queue pair whose packets it holds back owns it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/instant.h"
@@ -43,6 +44,8 @@ class ReactionPoint {
   void advance(Instant now) noexcept;
   // Bytes left, while it is limited.
   void on_sent(std::uint32_t bytes) noexcept;
+  // So many did not, after all: the transport had no room.
+  void on_rewound(std::uint32_t bytes) noexcept { bytes_ -= std::min<std::uint64_t>(bytes_, bytes); }
 
   bool is_limited() const noexcept { return period_ != 0; }
   // How long a byte takes at the rate; 0 where it is not limited.

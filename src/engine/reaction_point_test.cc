@@ -93,6 +93,17 @@ TEST(ReactionPoint, RaisesItFasterWhereTimeAndBytesBothHavePassed) {
   EXPECT_EQ(point.target(), additive + 2 * (kLine / ReactionPoint::kHyperPart)) << "7 of time, 6 of bytes";
 }
 
+// A sender whose transport has no room yields the same packets again and again.
+TEST(ReactionPoint, BytesThatWereTakenBackAreNoStage) {
+  ReactionPoint point = cut(1);
+  constexpr std::uint32_t kPacket = 4096;
+  for (std::uint64_t bytes = 0; bytes < 3 * ReactionPoint::kIncreaseBytes; bytes += kPacket) {
+    point.on_sent(kPacket);
+    point.on_rewound(kPacket);
+  }
+  EXPECT_EQ(point.rate(), kLine / 2);
+}
+
 TEST(ReactionPoint, ACnpBeginsTheStagesAnew) {
   ReactionPoint point = cut(2);
   const Instant later = kStart + ReactionPoint::kLeastBetweenCuts + 20 * kStage;

@@ -123,9 +123,9 @@ Requester::Step Requester::step(bool may_begin, Instant now, Transmit& packet) n
 
 void Requester::note_sent(const SendWqe& wqe, const Cursor& before, Instant now, const Transmit& packet) noexcept {
   Yielded& yielded = yielded_[yielded_count_++];
-  yielded = {.before = before, .end = wqe.connected.first_psn + cursor_.packet};
+  yielded = {.before = before, .end = wqe.connected.first_psn + cursor_.packet, .spent = {}};
   if (pace_.is_unlimited()) return;
-  yielded.cost_ns = pace_.on_sent(now, packet.size);
+  yielded.spent = pace_.on_sent(now, packet.size);
 }
 
 // What takes no packet. False where it fails.
@@ -215,7 +215,7 @@ void Requester::rewind_transmit() noexcept {
   bool back = false;
   for (std::size_t i = transmitted_; i < yielded_count_; ++i) {
     const Yielded& yielded = yielded_[i];
-    pace_.refund(yielded.cost_ns);
+    pace_.refund(yielded.spent);
     if (yielded.before.reads == kRepeats) {
       if (selective_ != nullptr) selective_->on_rewound(Psn(yielded.before.packet), yielded.end);
     } else if (!std::exchange(back, true)) {

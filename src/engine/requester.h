@@ -209,7 +209,7 @@ class Requester {
   struct Yielded {
     Cursor before;
     Psn end;
-    std::uint32_t cost_ns = 0;  // of its pace
+    Pace::Spent spent;  // of its pace
   };
   std::array<Yielded, kBatch> yielded_;
   std::size_t yielded_count_ = 0;

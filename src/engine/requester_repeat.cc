@@ -88,8 +88,8 @@ bool Requester::repeat(Instant now, Transmit& packet) noexcept {
   const Psn end = wqe.connected.first_psn + missing->end;
   selective_->on_repeated(first, end);
   Yielded& yielded = yielded_[yielded_count_++];
-  yielded = {.before = {.request = 0, .packet = first.value(), .reads = kRepeats}, .end = end};
-  if (!pace_.is_unlimited()) yielded.cost_ns = pace_.on_sent(now, packet.size);
+  yielded = {.before = {.request = 0, .packet = first.value(), .reads = kRepeats}, .end = end, .spent = {}};
+  if (!pace_.is_unlimited()) yielded.spent = pace_.on_sent(now, packet.size);
   return true;
 }
 

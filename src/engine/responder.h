@@ -136,7 +136,7 @@ class Responder {
   struct Yielded {
     std::uint64_t end_reply = 0;
     std::uint32_t end_packet = 0;
-    std::uint32_t cost_ns = 0;  // of its pace
+    Pace::Spent spent;  // of its pace
   };
 
   // Steps of a request. Each answers whether to go on.
@@ -190,6 +190,7 @@ class Responder {
   bool may_answer() const noexcept { return open_ < connection_.max_dest_rd_atomic; }
   const Resource* resource_of(Psn psn) const noexcept;
   Reply& at(std::uint64_t position) noexcept { return replies_[position % replies_.size()]; }
+  const Reply& at(std::uint64_t position) const noexcept { return replies_[position % replies_.size()]; }
   std::uint32_t packets_of(std::uint32_t length) const noexcept;
   void make_response(const Reply& reply, std::uint32_t number, std::uint8_t credits, Transmit& packet) noexcept;
   void observe(TransportEvent event) const noexcept {

@@ -249,8 +249,8 @@ bool Responder::poll_transmit(Instant now, std::uint8_t credits, Transmit& packe
   }
   if (++next_.packet == count) next_ = {next_.reply + 1, 0};
   Yielded& yielded = yielded_[yielded_count_++];
-  yielded = {next_.reply, next_.packet, 0};
-  if (!pace_.is_unlimited() && reply.kind == ReplyKind::kRead) yielded.cost_ns = pace_.on_sent(now, packet.size);
+  yielded = {next_.reply, next_.packet, {}};
+  if (!pace_.is_unlimited() && reply.kind == ReplyKind::kRead) yielded.spent = pace_.on_sent(now, packet.size);
   if (refused || reply.kind == ReplyKind::kAcknowledge) observe(TransportEvent::kAckSent);
   if (reply.kind == ReplyKind::kSelective) observe(TransportEvent::kSelectiveAckSent);
   return true;
@@ -308,12 +308,12 @@ void Responder::on_transmitted(std::size_t count) noexcept {
 }
 
 std::optional<Instant> Responder::next_departure() const noexcept {
-  if (pace_.is_unlimited() || next_.reply == tail_) return std::nullopt;
+  if (pace_.is_unlimited() || next_.reply == tail_ || at(next_.reply).kind != ReplyKind::kRead) return std::nullopt;
   return pace_.free_at();
 }
 
 void Responder::rewind_transmit() noexcept {
-  for (std::size_t i = transmitted_; i < yielded_count_; ++i) pace_.refund(yielded_[i].cost_ns);
+  for (std::size_t i = transmitted_; i < yielded_count_; ++i) pace_.refund(yielded_[i].spent);
   next_ = head_;
   yielded_count_ = transmitted_ = 0;
 }

@@ -152,7 +152,10 @@ std::vector<PortHolder> gather_port_holders(std::uint16_t port) {
 }
 
 std::string holder_in_words(const PortHolder& holder) {
-  if (holder.pid != 0) return fmt::format("process {} ({}) of user {}", holder.pid, holder.process, holder.uid);
+  if (holder.pid != 0) {
+    const std::string name = holder.process.empty() ? "" : fmt::format(" ({})", holder.process);
+    return fmt::format("process {}{} of user {}", holder.pid, name, holder.uid);
+  }
   return fmt::format("user {}, no process that can be seen from here", holder.uid);
 }
 
