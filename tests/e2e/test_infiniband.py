@@ -422,43 +422,6 @@ def test_an_old_address_handle_sends_from_its_own_port_whoever_has_its_old_lid(h
     assert carry(left, right, "right")["slid"] == 6
 
 
-GROUP, GROUP_LID = "ff12:0000:0000:0000:0000:0000:0000:0009", 0xc005
-GROUP_CARRIERS = {"239.193.192.5", "ff05::4942:c005"}
-
-
-def carriers(host):
-    """The IP groups of GROUP_LID that are joined on a host's wire."""
-    return GROUP_CARRIERS & set(host.ip("maddr", "show", "dev", "veth0").split())
-
-
-def test_a_group_is_joined_in_each_family_and_left_whatever_changes_meanwhile(host, user):
-    host.ip("address", "del", host.v4 + "/24", "dev", "veth0")
-    member = Datagrams(host, user, port(4))
-    member.attach(GROUP, GROUP_LID)
-    assert carriers(host) == {"ff05::4942:c005"}
-    host.ip("address", "add", host.v4 + "/24", "dev", "veth0")
-    eventually(lambda: carriers(host) == GROUP_CARRIERS, 10, "IPv4 is joined when it comes")
-    member.detach(GROUP, GROUP_LID)
-    assert carriers(host) == set()
-    member.attach(GROUP, GROUP_LID)
-    assert carriers(host) == GROUP_CARRIERS
-    member.detach(GROUP, GROUP_LID)
-
-
-def test_a_group_is_heard_from_a_host_with_ipv6_alone(hosts):
-    left, right = hosts
-    right.ip("address", "del", right.v4 + "/24", "dev", "veth0")
-    listener = Datagrams(left, "root", {**port(4), "VERBENA_LIDS": f"9@{right.v6}"})
-    sender = Datagrams(right, "root", {**port(9), "VERBENA_LIDS": f"4@{left.v6}"})
-    listener.attach(GROUP, GROUP_LID)
-    listener.post()
-    assert sender.make("group", GROUP_LID, GROUP) == 0
-    assert sender.send("group", 0xffffff, "to all") == 0
-    got = listener.receive()
-    assert got and (got["slid"], got["text"]) == (9, "to all")
-    listener.detach(GROUP, GROUP_LID)
-
-
 def test_verbena_ping_and_its_directory_by_lid(host, user, path):
     server = host.start([], tool=("ping", "--listen"), user=user, env={**path, **port(9)})
     server.wait_line("", 10)

@@ -65,12 +65,6 @@ class Endpoint:
         except PyverbsRDMAError as error:
             return error.error_code
 
-    def attach(self, gid, lid):
-        self.qp.attach_mcast(GID(gid), lid)
-
-    def detach(self, gid, lid):
-        self.qp.detach_mcast(GID(gid), lid)
-
     def post(self):
         self.mr.write(bytes([UNTOUCHED]) * SIZE, SIZE)
         self.qp.post_recv(RecvWR(num_sge=1, sg=[SGE(self.mr.buf, 1024, self.mr.lkey)]))
