@@ -41,6 +41,7 @@ Result<EffectiveAddress> Core::effective(const Binding& binding) {
 void Core::add_untold_changes(EffectiveAddress& address) const {
   const rdma::DeviceKind kind = rdma::kind_of(*domain_->context->device);
   if (kind != rdma::DeviceKind::kKernelSoftware || address.attributes.is_global == 0) return;
+  if (address.destination.gid.is_multicast()) return;  // the kernel resolves nothing
   const Result<Route> route = options_.routes(address.destination.gid, address.source.netdev);
   const auto hops = route ? rdma::kernel_hop_limit(address.destination.gid, *route) : std::nullopt;
   std::string change = rdma::apply_kernel_hop_limit(kind, address.source.type, hops, address.attributes);

@@ -1,6 +1,7 @@
 #include "ah/destination_key.h"
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 #include <vector>
 
@@ -55,6 +56,22 @@ TEST(DestinationKey, EveryFieldSpreads) {
     const std::vector<Destination> all = one_field_each();
     for (const Destination& destination : all) hashes.insert(hash_of(key_of(destination, 1), seed));
     EXPECT_EQ(hashes.size(), all.size());
+  }
+}
+
+// Whatever the constants are, a peer that knows them can choose no addresses that share a hash.
+TEST(DestinationKey, AddressesThatCancelAConstantDoNotCollide) {
+  for (const std::uint64_t constant : {0xa0761d6478bd642fULL, 0xe7037ed1a0b428dbULL}) {
+    for (const std::size_t half : {std::size_t{0}, std::size_t{8}}) {
+      std::set<std::uint64_t> hashes;
+      for (std::uint8_t i = 0; i < 200; ++i) {
+        Destination destination;
+        std::memcpy(destination.gid.bytes.data() + half, &constant, sizeof constant);
+        destination.gid.bytes[8 - half + 3] = i;
+        hashes.insert(hash_of(key_of(destination, 1), 0x123456789abcdef));
+      }
+      EXPECT_EQ(hashes.size(), 200U);
+    }
   }
 }
 

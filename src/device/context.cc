@@ -88,9 +88,8 @@ void Context::close() noexcept {
   const std::lock_guard guard(mutex_);
   const auto kept = std::partition(queue_pairs_.begin(), queue_pairs_.end(),
                                    [this](const QueuePair* queue_pair) { return queue_pair->serves_others(*this); });
-  if (kept == queue_pairs_.end()) return;
   std::for_each(kept, queue_pairs_.end(), [](QueuePair* queue_pair) { queue_pair->disconnect(); });
-  wait_for_readers();
+  wait_for_readers();  // also of those that deliver into what it lends to others
   queue_pairs_.erase(kept, queue_pairs_.end());
 }
 

@@ -249,7 +249,7 @@ void Requester::on_timeout(Instant now) noexcept {
   if (!deadline_ || now < *deadline_) return;
   observe(TransportEvent::kTimeout);
   retrying_ = false;
-  retry(now);
+  retry(now, Again::kOnlyWhatIsMissing);
 }
 
 std::optional<Instant> Requester::next_timeout() const noexcept {
@@ -278,14 +278,14 @@ void Requester::settle_failure() noexcept {
 }
 
 // Sends again from the oldest that is not answered, unless that has been done and nothing was answered since.
-void Requester::retry(Instant now) noexcept {
+void Requester::retry(Instant now, Again what) noexcept {
   if (retrying_) return;
   if (retries_left_ == 0) {
     observe(TransportEvent::kRetryExceeded);
     fail(WcStatus::kRetryExceededError);
     return;
   }
-  if (repeats_after_timeout()) {
+  if (what == Again::kOnlyWhatIsMissing && repeats_after_timeout(now)) {
     observe(TransportEvent::kRetransmission);
     selective_->begin_pass(highest_);
   } else {

@@ -153,7 +153,8 @@ class Requester {
   Drop on_atomic_acknowledge(const wire::Packet& packet, Instant now) noexcept;
   MemoryFault place(SendWqe& wqe, std::uint32_t packet, std::span<const std::byte> payload) const noexcept;
   void made_progress(Instant now) noexcept;
-  void retry(Instant now) noexcept;
+  enum class Again : std::uint8_t { kEverything, kOnlyWhatIsMissing };
+  void retry(Instant now, Again what = Again::kEverything) noexcept;
   void go_back() noexcept;
   void restart_timer(Instant now) noexcept;
 
@@ -167,7 +168,8 @@ class Requester {
   bool keep_early(const wire::Packet& packet, Psn end, Instant now) noexcept;
   void deliver_early(Instant now) noexcept;
   bool all_sent_once() const noexcept;
-  bool repeats_after_timeout() noexcept;
+  bool repeats_after_timeout(Instant now) noexcept;
+  void reach_end_of_piece(Instant now) noexcept;
   bool repeat(Instant now, Transmit& packet) noexcept;
   bool may_repeat() const noexcept {
     return selective_ != nullptr && selective_->in_pass() && !failure_ && !rnr_until_;

@@ -103,7 +103,7 @@ std::span<const std::byte> Requester::make_headers(const SendWqe& wqe, std::uint
   bth.pkey = connection_.pkey;
   bth.destination_qpn = connection_.destination;
   bth.psn = part.first_psn + number;
-  bth.migration_request = connection_.repeats_selectively && selective_mark(bth.psn, bth.destination_qpn);
+  bth.migration_request = connection_.repeats_selectively && peer_.mark(bth.psn, bth.destination_qpn);
   bth.ack_request =
       connection_.reliable && (ends || again || (number + 1) % (connection_.window / kAcksInWindow + 1) == 0);
 

@@ -65,11 +65,29 @@ bool Requester::all_sent_once() const noexcept {
 }
 
 // After the first timeout only what the other end has not told of; after the next one everything.
-bool Requester::repeats_after_timeout() noexcept {
+bool Requester::repeats_after_timeout(Instant now) noexcept {
   if (!peer_.is_able() || rnr_until_ || retries_left_ != connection_.retry_count || !all_sent_once()) return false;
   if (!begin_selective()) return false;
-  selective_->on_progress(unacked_, last_poll_);
+  selective_->on_progress(unacked_, now);
+  reach_end_of_piece(now);
   return true;
+}
+
+// An answer to a part of a read shows that its request was carried out: what is missing of it are answers.
+void Requester::reach_end_of_piece(Instant now) noexcept {
+  const Psn reached = selective_->reached();
+  for (std::uint64_t request = done_; request < queue_.begun(); ++request) {
+    const SendWqe& wqe = queue_.at(request);
+    const std::int32_t packet = reached.distance_from(wqe.connected.first_psn);
+    if (packet <= 0) return;
+    const auto within = static_cast<std::uint32_t>(packet);
+    if (within >= wqe.connected.packet_count) continue;
+    const bool is_read = kind_of(wqe.opcode)->operation == wire::Operation::kReadRequest;
+    if (is_read && within % piece_packets() != 0) {
+      selective_->on_reached(wqe.connected.first_psn + piece_end(wqe, within), now);
+    }
+    return;
+  }
 }
 
 bool Requester::repeat(Instant now, Transmit& packet) noexcept {

@@ -285,7 +285,7 @@ void Responder::make_response(const Reply& reply, std::uint32_t number, std::uin
   made.bth.pkey = connection_.pkey;
   made.bth.destination_qpn = connection_.destination;
   made.bth.psn = reply.psn + number;
-  made.bth.migration_request = connection_.repeats_selectively && selective_mark(made.bth.psn, connection_.destination);
+  made.bth.migration_request = connection_.repeats_selectively && peer_.mark(made.bth.psn, connection_.destination);
   // Counted now, for a message that may be older: fewer than there are for it, never more.
   const bool is_ack = reply.syndrome.kind() == wire::SyndromeKind::kAck;
   made.aeth = {is_ack ? wire::Syndrome::ack(credits) : reply.syndrome, reply.msn};

@@ -47,6 +47,46 @@ TEST(PeerAbility, AValueThatNeverChangesIsNotTakenForTheMark) {
   }
 }
 
+// Where the mark of one queue pair happens to have one value for long.
+TEST(PeerAbility, NorIsItWhereTheMarkHappensToStayTheSame) {
+  struct Stretch {
+    Qpn own;
+    bool value;
+    std::uint32_t psn;
+  };
+  for (const auto& [own, value, psn] : {Stretch{Qpn(0x200045), false, 0x37c082}, Stretch{Qpn(0x200015), true, 0x42a2f2},
+                                        Stretch{Qpn(0xb0000c), true, 0x42be21}}) {
+    PeerAbility peer;
+    std::uint32_t right = 0;
+    for (std::uint32_t i = 0; i < 200; ++i) {
+      wire::Bth bth = header(psn + i, value);
+      bth.destination_qpn = own;
+      right += selective_mark(bth.psn, own) == value && right == i ? 1 : 0;
+      peer.on_packet(bth);
+      EXPECT_FALSE(peer.is_able());
+    }
+    EXPECT_GE(right, 32U) << "such a stretch it is";
+  }
+}
+
+// What most cards send; some are slow to take anything else.
+TEST(PeerAbility, APeerThatNeverShowsItGetsPacketsAsFromAnyOther) {
+  PeerAbility peer;
+  const auto is_marked = [&peer] {
+    for (std::uint32_t i = 0; i < 100; ++i) {
+      if (!peer.mark(Psn(i), kOwn)) return true;
+    }
+    return false;
+  };
+  for (std::uint32_t i = 0; i < PeerAbility::kInVain; ++i) {
+    EXPECT_TRUE(is_marked()) << i;
+    peer.on_packet(header(i, true));
+  }
+  EXPECT_FALSE(is_marked());
+  peer.reset();
+  EXPECT_TRUE(is_marked());
+}
+
 TEST(PeerAbility, TheSamePacketOverAndOverCountsOnce) {
   PeerAbility peer;
   for (int i = 0; i < 1'000; ++i) peer.on_packet(header(7, selective_mark(Psn(7), kOwn)));

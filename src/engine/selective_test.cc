@@ -236,6 +236,31 @@ TEST(SelectiveRequester, AfterASecondTimeoutEverythingIsSentAgain) {
   EXPECT_EQ(most, 3U);
 }
 
+// Nothing follows that would show that the last answers are missing.
+TEST(SelectiveRequester, TheTailOfAReadIsAskedForAtTheFirstTimeout) {
+  ConnectionBench bench;
+  bench.attributes.retry_count = 1;
+  bench.bring_up();
+  bench.post(SendOpcode::kSend, 16, 1);
+  bench.post(SendOpcode::kRdmaRead, 4 * kMtu, 2);
+  bench.requests();
+  tell(bench, 1, {});
+  testing::requester::expect_completion(bench, 1, WcStatus::kSuccess);
+  const auto bytes = pattern(4 * kMtu);
+  for (std::uint32_t number = 0; number < 3; ++number) {
+    const auto part = std::span(bytes).subspan(std::size_t{number} * kMtu, kMtu);
+    const Opcode opcode = number == 0 ? Opcode::kRcReadResponseFirst : Opcode::kRcReadResponseMiddle;
+    ASSERT_EQ(bench.read_response(opcode, testing::requester::psn(1 + number), part), Drop::kNone);
+  }
+  ASSERT_TRUE(bench.run_timer());
+  const auto again = bench.requests();
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again[0].opcode(), Opcode::kRcReadRequest);
+  EXPECT_EQ(again[0].psn(), testing::requester::psn(4));
+  EXPECT_EQ(again[0].packet.reth.length, kMtu);
+  EXPECT_EQ(bench.events().count(TransportEvent::kTimeout), 1);
+}
+
 TEST(SelectiveRequester, AStandardPeersNakMeansToGoBack) {
   ConnectionBench bench;
   bench.bring_up();

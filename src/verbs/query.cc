@@ -325,25 +325,29 @@ VERBENA_EXPORT int ibv_query_gid_type(ibv_context* context, std::uint8_t number,
 
 VERBENA_EXPORT int ibv_query_pkey(ibv_context* context, std::uint8_t number, int index, __be16* pkey) {
   if (!is_ours(context)) return real_query_pkey.call_or(-1, context, number, index, pkey);
-  device::Port* port = nullptr;
-  int error = find_port(context, number, port);
-  if (error == 0) {
+  return minus_one(contained([=] {
+    device::Port* port = nullptr;
+    if (const int error = find_port(context, number, port)) return error;
     const std::vector<std::uint16_t> pkeys = pkey_table(*port);
-    const bool inside = index >= 0 && static_cast<std::size_t>(index) < pkeys.size();
-    if (inside) *pkey = htobe16(pkeys[static_cast<std::size_t>(index)]);
-    if (!inside) error = EINVAL;
-  }
-  return minus_one(error);
+    if (index < 0 || static_cast<std::size_t>(index) >= pkeys.size()) return EINVAL;
+    *pkey = htobe16(pkeys[static_cast<std::size_t>(index)]);
+    return 0;
+  }));
 }
 
 VERBENA_EXPORT int ibv_get_pkey_index(ibv_context* context, std::uint8_t number, __be16 pkey) {
   if (!is_ours(context)) return real_get_pkey_index.call_or(-1, context, number, pkey);
-  device::Port* port = nullptr;
-  if (const int error = find_port(context, number, port)) return minus_one(error);
-  const std::vector<std::uint16_t> pkeys = pkey_table(*port);
-  const auto found = std::find(pkeys.begin(), pkeys.end(), be16toh(pkey));
-  if (found == pkeys.end() || *found == 0) return minus_one(EINVAL);
-  return static_cast<int>(found - pkeys.begin());
+  int index = 0;
+  const int refused = contained([&] {
+    device::Port* port = nullptr;
+    if (const int error = find_port(context, number, port)) return error;
+    const std::vector<std::uint16_t> pkeys = pkey_table(*port);
+    const auto found = std::find(pkeys.begin(), pkeys.end(), be16toh(pkey));
+    if (found == pkeys.end() || *found == 0) return EINVAL;
+    index = static_cast<int>(found - pkeys.begin());
+    return 0;
+  });
+  return refused == 0 ? index : minus_one(refused);
 }
 
 }  // namespace verbena::verbs

@@ -61,7 +61,7 @@ inline constexpr std::array<AttributeRow, 22> kAttributeRows{{
     {"IBV_QP_EN_SQD_ASYNC_NOTIFY", IBV_QP_EN_SQD_ASYNC_NOTIFY, true, ""},
     {"IBV_QP_ACCESS_FLAGS", IBV_QP_ACCESS_FLAGS, true, "EINVAL for a bit that verbs does not define"},
     {"IBV_QP_PKEY_INDEX", IBV_QP_PKEY_INDEX, true, "0; on InfiniBand one that holds a P_Key"},
-    {"IBV_QP_PORT", IBV_QP_PORT, true, "1"},
+    {"IBV_QP_PORT", IBV_QP_PORT, true, "1 to the number of ports"},
     {"IBV_QP_QKEY", IBV_QP_QKEY, true, "EPERM for one of 0x80000000 and above without CAP_NET_RAW"},
     {"IBV_QP_AV", IBV_QP_AV, true, "With a GRH; on InfiniBand by LID, with or without"},
     {"IBV_QP_PATH_MTU", IBV_QP_PATH_MTU, true, "EINVAL above the port's"},
