@@ -104,9 +104,7 @@ void Context::on_port_event(const Port& port, PortEvent event) noexcept {
 
 void Context::on_mtu(const Port& port, std::uint32_t bytes) noexcept {
   const std::lock_guard guard(mutex_);
-  for (auto* queue_pair : queue_pairs_) {
-    if (&queue_pair->port() == &port) queue_pair->set_mtu(bytes);
-  }
+  for (auto* queue_pair : queue_pairs_) queue_pair->set_mtu(port, bytes);
 }
 
 int Context::refuse_child() noexcept {

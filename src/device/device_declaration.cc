@@ -76,7 +76,10 @@ std::string_view take_port(std::string_view& text) {
 Status check_interfaces(std::span<const PortDeclaration> ports) {
   for (std::size_t i = 0; i < ports.size(); ++i) {
     for (const PortDeclaration& other : ports.subspan(i + 1)) {
-      if (ports[i].interface != other.interface || ports[i].infiniband != other.infiniband) continue;
+      const auto& one = ports[i].infiniband;
+      const auto& two = other.infiniband;
+      const bool shares_lids = one && two && one->lid <= two->last_lid() && two->lid <= one->last_lid();
+      if (!shares_lids && (ports[i].interface != other.interface || one != two)) continue;
       return wrong_part(kVariable, other.interface,
                         other.infiniband ? "stands for two ports of one device: give one of them another lid="
                                          : "stands for two ports of one device: each Ethernet port needs its own");

@@ -49,6 +49,12 @@ FileWatch::Identity FileWatch::identify() const noexcept {
   return {.device = now.st_dev, .inode = now.st_ino};
 }
 
+// Made by linking it, which nobody writes.
+bool FileWatch::is_link() const noexcept {
+  struct stat now {};
+  return ::lstat(file_.c_str(), &now) == 0 && (S_ISLNK(now.st_mode) || now.st_nlink > 1);
+}
+
 bool FileWatch::watch(const std::string& folder, std::map<std::string, int>& watched) {
   const int number = ::inotify_add_watch(inotify_.get(), folder.c_str(), kEvents);
   if (number >= 0) watched.emplace(folder, number);
@@ -81,6 +87,7 @@ bool FileWatch::follow_links() {
   }
   const std::string folder = folder_of(rest).string();
   folder_ = watch(folder, watched) ? watched[folder] : -1;
+  file_ = rest.string();
   name_ = rest.filename().string();
   for (const auto& [before, number] : folders_) {
     const bool used =
@@ -103,7 +110,7 @@ FileWatch::Events FileWatch::read_events() noexcept {
       std::memcpy(&event, buffer.data() + at, sizeof event);
       const auto* const name = reinterpret_cast<const char*>(buffer.data() + at + sizeof event);
       const bool is_file = event.wd == folder_ && event.len != 0 && name_ == std::string_view(name);
-      if (is_file && (event.mask & IN_CREATE) != 0) events.being_written = true;
+      if (is_file && (event.mask & IN_CREATE) != 0) (is_link() ? events.written : events.being_written) = true;
       if ((is_file && (event.mask & (IN_CLOSE_WRITE | IN_MOVED_TO)) != 0) || (event.mask & IN_Q_OVERFLOW) != 0) {
         events.written = true;
         events.being_written = false;

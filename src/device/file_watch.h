@@ -44,6 +44,7 @@ class FileWatch {
 
   FileWatch(transport::Fd inotify, std::string path) noexcept : inotify_(std::move(inotify)), path_(std::move(path)) {}
   Identity identify() const noexcept;
+  bool is_link() const noexcept;
   Events read_events() noexcept;
   // Adds what the path leads through now, and drops what it does not any more. False where its own folder cannot be
   // watched.
@@ -55,6 +56,7 @@ class FileWatch {
   std::map<std::string, int> folders_;  // that are watched, with the kernel's number for each
   // The file itself behind all links, in its folder.
   int folder_ = -1;
+  std::string file_;  // where the links lead to: the folder's, and this
   std::string name_;
   Identity last_;
 };

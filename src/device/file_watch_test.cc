@@ -61,6 +61,23 @@ TEST_F(FileWatchTest, WaitsUntilANewFileIsWritten) {
   EXPECT_TRUE(watched->drain());
 }
 
+TEST_F(FileWatchTest, ALinkInItsPlaceIsThereAtOnce) {
+  write("one", "one");
+  write("two", "two");
+  fs::create_symlink("one", at("subnet"));
+  const auto watched = watch("subnet");
+  fs::remove(at("subnet"));
+  watched->drain();
+  fs::create_symlink("two", at("subnet"));
+  EXPECT_TRUE(watched->drain());
+  write("two", "three");
+  EXPECT_TRUE(watched->drain()) << "where it leads to now is watched";
+  fs::remove(at("subnet"));
+  watched->drain();
+  fs::create_hard_link(at("one"), at("subnet"));
+  EXPECT_TRUE(watched->drain());
+}
+
 // subnet -> ..data/subnet, ..data -> one: what is replaced is ..data.
 TEST_F(FileWatchTest, FollowsAMountedConfigMap) {
   for (const auto* folder : {"one", "two"}) {

@@ -76,6 +76,8 @@ TEST(DeviceDeclaration, PortsThatCannotStandTogetherAreRefused) {
     EXPECT_NE(made.error().message.find("VERBENA_DEVICES"), std::string::npos);
   }
   EXPECT_TRUE(parse_declarations("a/link_layer=infiniband/lid=4+a/link_layer=infiniband/lid=5"));
+  EXPECT_FALSE(parse_declarations("a/link_layer=infiniband/lid=4+a/link_layer=infiniband/lid=4/sm_lid=2"));
+  EXPECT_FALSE(parse_declarations("a/link_layer=infiniband/lid=4/lmc=1+b/link_layer=infiniband/lid=5"));
 }
 
 TEST(LidMap, FindsTheAddressOfALid) {

@@ -274,9 +274,9 @@ void QueuePair::fail() noexcept {
   tell_events();
 }
 
-void QueuePair::set_mtu(std::uint32_t bytes) noexcept {
+void QueuePair::set_mtu(const Port& port, std::uint32_t bytes) noexcept {
   const std::scoped_lock both(send_lock_, receive_lock_);
-  engine_.set_mtu(bytes);
+  if (&this->port() == &port) engine_.set_mtu(bytes);
 }
 
 void QueuePair::tell_events() noexcept {

@@ -147,7 +147,8 @@ class QueuePair final : private engine::TransportObserver {
   // As the engine's.
   std::size_t forget_address(const engine::AddressHandle& handle) noexcept;
   void fail() noexcept;
-  void set_mtu(std::uint32_t bytes) noexcept;
+  // Ignored where it is on another port.
+  void set_mtu(const Port& port, std::uint32_t bytes) noexcept;
   // Nothing arrives for it from here on.
   void disconnect() noexcept;
 

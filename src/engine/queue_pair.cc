@@ -174,8 +174,9 @@ Status QueuePair::check_attributes(const QpAttributes& attributes, AttrMask mask
   if ((mask & kAttrPort) != 0 && attributes.port != port.number) {
     return refuse(why_not(attributes.port, port, "the queue pair"));
   }
-  if ((mask & kAttrPkeyIndex) != 0 && !port.pkey_at(attributes.pkey_index)) {
-    return refuse("P_Key index " + std::to_string(attributes.pkey_index) + " is empty, or outside the table of " +
+  const std::uint16_t pkey_index = (mask & kAttrPkeyIndex) != 0 ? attributes.pkey_index : attributes_.pkey_index;
+  if ((mask & (kAttrPkeyIndex | kAttrPort)) != 0 && !port.pkey_at(pkey_index)) {
+    return refuse("P_Key index " + std::to_string(pkey_index) + " is empty, or outside the table of " +
                   std::to_string(port.pkey_count()) + " entries");
   }
   if ((mask & kAttrAlternatePath) != 0) return refuse("the device has no alternate path");
@@ -220,7 +221,7 @@ void QueuePair::apply(const QpAttributes& attributes, AttrMask mask, const PortV
     mtu_ = port.mtu;
     port_ = port.number;
   }
-  if ((mask & kAttrPkeyIndex) != 0) connection_.pkey = Pkey(*port.pkey_at(attributes.pkey_index));
+  if ((mask & (kAttrPkeyIndex | kAttrPort)) != 0) connection_.pkey = Pkey(*port.pkey_at(attributes_.pkey_index));
   if ((mask & kAttrQkey) != 0) qkey_ = Qkey(attributes.qkey);
   if ((mask & kAttrSendPsn) != 0) next_psn_ = Psn(attributes.send_psn);
   if (!is_connected()) return;
