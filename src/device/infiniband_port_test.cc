@@ -86,7 +86,6 @@ TEST(LidMap, FindsTheAddressOfALid) {
   EXPECT_EQ(map->address_of(8), parse_gid("10.0.0.2"));
   EXPECT_EQ(map->address_of(23), parse_gid("fd00::3"));
   EXPECT_EQ(map->address_of(24), std::nullopt);
-  EXPECT_EQ(map->address_within(9, 16), parse_gid("fd00::3"));
 }
 
 TEST(LidMap, RefusesWhatIsNoMap) {
@@ -106,8 +105,6 @@ TEST(LidMap, FindsEachLidWhateverTheOrder) {
   EXPECT_EQ(map->address_of(26), std::nullopt);
   EXPECT_EQ(map->address_of(30), parse_gid("10.0.0.3"));
   EXPECT_EQ(map->address_of(31), std::nullopt);
-  EXPECT_EQ(map->address_within(26, 29), std::nullopt);
-  EXPECT_EQ(map->address_within(3, 11), parse_gid("10.0.0.2"));
 }
 
 TEST(SubnetFile, ChangesWhatWasDeclared) {

@@ -36,12 +36,8 @@ Status LidMap::add(std::string_view source, std::string_view text) {
 }
 
 std::optional<Gid> LidMap::address_of(std::uint16_t lid) const noexcept {
-  return address_within(lid, lid);
-}
-
-std::optional<Gid> LidMap::address_within(std::uint16_t first, std::uint16_t last) const noexcept {
-  const auto found = first_from(first);
-  return found == rows_.end() || found->first > last ? std::nullopt : std::optional(found->address);
+  const auto found = first_from(lid);
+  return found == rows_.end() || found->first > lid ? std::nullopt : std::optional(found->address);
 }
 
 // The first row that ends at `lid` or behind it.

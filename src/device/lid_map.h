@@ -21,8 +21,6 @@ class LidMap {
 
   // The address of the host that has the LID.
   std::optional<Gid> address_of(std::uint16_t lid) const noexcept;
-  // An address that has one of these LIDs.
-  std::optional<Gid> address_within(std::uint16_t first, std::uint16_t last) const noexcept;
 
  private:
   struct Row {

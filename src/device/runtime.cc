@@ -178,18 +178,22 @@ Status Runtime::open_port(const Device& device, std::uint8_t number, DeviceCount
 Result<InfinibandPort> Runtime::wanted_configuration(const Port& port, const SubnetFile& subnet) const {
   auto wanted = configured(*port.identity().infiniband, port.name(), subnet);
   if (!wanted) return wanted;
-  const auto elsewhere = subnet.lids.address_within(wanted->lid, wanted->last_lid());
-  if (!elsewhere) return wanted;
-  const bool here = std::any_of(network_.begin(), network_.end(), [&](const Interface& interface) {
-    return std::any_of(interface.addresses.begin(), interface.addresses.end(),
-                       [&](const auto& address) { return address.gid == *elsewhere; });
-  });
-  if (here) return wanted;
-  return failure(ErrorCode::kInvalidArgument,
-                 fmt::format("{}: LID {} is that of a port on {}, as VERBENA_LIDS or VERBENA_SUBNET says, which is no "
-                             "address of this host: give the port another lid=, or correct the map",
-                             port.name(), wanted->lid, to_string(*elsewhere)),
-                 EINVAL);
+  const auto is_here = [this](const Gid& gid) {
+    return std::any_of(network_.begin(), network_.end(), [&gid](const Interface& interface) {
+      return std::any_of(interface.addresses.begin(), interface.addresses.end(),
+                         [&gid](const auto& address) { return address.gid == gid; });
+    });
+  };
+  for (unsigned lid = wanted->lid; lid <= wanted->last_lid(); ++lid) {
+    const auto address = subnet.lids.address_of(static_cast<std::uint16_t>(lid));
+    if (!address || is_here(*address)) continue;
+    return failure(ErrorCode::kInvalidArgument,
+                   fmt::format("LID {} is that of a port on {}, as VERBENA_LIDS or VERBENA_SUBNET says, which is no "
+                               "address of this host: give the port another lid=, or correct the map",
+                               lid, to_string(*address)),
+                   EINVAL);
+  }
+  return wanted;
 }
 
 Status Runtime::configure(Port& port, const SubnetFile& subnet) {
