@@ -74,7 +74,7 @@ def soak(host, user, own, away, max_ah):
     tenants = [one for one in shown["processes"][0]["tenants"] if not one["ended"]]
     assert tenants and all(one["tenant"].startswith("generation ") for one in tenants), shown
     assert sum(one["counts"]["created"] for one in tenants) > 0 and tenants[0]["counts"]["tenant_share"] > 0, tenants
-    final = json.loads(program.wait_line("final", 60 + SENDS / 3000).split(" ", 1)[1])
+    final = json.loads(program.wait_line("final", 60 + SENDS / 1000).split(" ", 1)[1])
     report = json.loads(host.verbena("drops", "--all", "--json", user=user))
     counters = {}
     for process in report["processes"]:

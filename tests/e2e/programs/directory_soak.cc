@@ -43,7 +43,7 @@ using on_device::Lane;
 constexpr auto kGrace = 2s;
 
 // So long after the last datagram, no more is waited for.
-constexpr auto kQuiet = 500ms;
+constexpr auto kQuiet = 100ms;
 
 // What an address handle was made for.
 struct Purpose {
