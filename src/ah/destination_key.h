@@ -71,8 +71,8 @@ inline std::uint64_t hash_of(const DestinationKey& key, std::uint64_t seed) noex
   constexpr std::uint64_t kC = 0x8ebc6af09c88c6e3ULL;
   constexpr std::uint64_t kD = 0x589965cc75374cc3ULL;
   const auto& [gid_low, gid_high, source_low, source_high, treatment, exit] = key.words;
-  // No factor is zero but by accident: of what a peer chooses, both have the seed. The last product spreads once more what
-  // differs in a few bits between neighbours. Few name their source.
+  // No factor is zero but by accident: of what a peer chooses, both have the seed. The last product spreads once more
+  // what differs in a few bits between neighbours. Few name their source.
   std::uint64_t mixed = fold_multiply(gid_low ^ seed ^ kB, gid_high ^ std::rotl(seed, 32) ^ kA) ^ treatment;
   if ((source_low | source_high) != 0) [[unlikely]]
     mixed ^= fold_multiply(source_low ^ kC, source_high ^ kD);
