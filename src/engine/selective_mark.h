@@ -1,11 +1,11 @@
 // How an end of a reliable connection says that it can repeat selectively, in packets that any peer takes.
 //
-// The bit MigReq of the BTH speaks of alternate paths (InfiniBand Architecture volume 1, section 17.2.8). Where there is
-// none, a device sets it always (it has migrated), or never, and takes either from the other end. An end that repeats
-// selectively sets it to one bit of a hash of the packet's PSN and destination queue pair. Who has seen as many packets
-// in a row with the right value as kEnough, each further on than the one before, knows that the other end said so.
-// What is lost or changed on the way makes that later, or never: then both go back N. Who has heard kInVain packets and
-// knows nothing of the kind says nothing any more: from then on its packets are as those of any device.
+// The bit MigReq of the BTH speaks of alternate paths (InfiniBand Architecture volume 1, section 17.2.8). Where there
+// is none, a device sets it always (it has migrated), or never, and takes either from the other end. An end that
+// repeats selectively sets it to one bit of a hash of the packet's PSN and destination queue pair. Who has seen as many
+// packets in a row with the right value as kEnough, each further on than the one before, knows that the other end said
+// so. What is lost or changed on the way makes that later, or never: then both go back N. Who has heard kInVain packets
+// and knows nothing of the kind says nothing any more: from then on its packets are as those of any device.
 //
 // Thread-safety: none; the side of the queue pair that receives owns it.
 #pragma once
@@ -27,7 +27,8 @@ constexpr bool selective_mark(Psn psn, Qpn destination) noexcept {
 
 class PeerAbility {
  public:
-  // A value that never changes is right so often in a row somewhere on the circle of 2^24 PSNs for one queue pair in 2^41.
+  // A value that never changes is right so often in a row somewhere on the circle of 2^24 PSNs for one queue pair in
+  // 2^41.
   static constexpr std::uint8_t kEnough = 64;
   static constexpr std::uint16_t kInVain = 4096;
 
