@@ -197,9 +197,10 @@ Entry* Core::reserve(Binding& binding, Resolved&& resolved, const Neighbour& nei
     if (!make_room([this] { return !free_slots_.empty(); }, binding, Shortage::kSlot, room_deadline())) {
       const Lock lock(mutex_);
       ++counts_.refused;
-      fail(binding, {ErrorCode::kExhausted, 0,
-                     fmt::format("all {} address handles of {} are in use; let go of handles, or raise max_entries",
-                                 max_entries_, name_)});
+      fail(binding,
+           {ErrorCode::kExhausted, 0,
+            fmt::format("all {} address handles of {} are in use; let go of handles, or raise {}", max_entries_, name_,
+                        account_->limits().max_handles == max_entries_ ? "max_handles" : "max_entries")});
       return nullptr;
     }
   }

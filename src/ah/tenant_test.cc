@@ -81,6 +81,15 @@ TEST_F(Tenants, ADestructorReportsWhatItLeaves) {
   EXPECT_THAT(reported, ::testing::HasSubstr("queue pair"));
 }
 
+TEST_F(Tenants, AFullBudgetNamesTheBudget) {
+  Tenant tenant = make_tenant(context, {.name = "small", .max_handles = 1});
+  AhDirectory directory = std::move(*tenant.directory(1, options()));
+  const AhHandle held = *directory.acquire(to(2), soon());
+  const Result<AhHandle> refused = directory.acquire(to(3), soon());
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, ::testing::HasSubstr("raise max_handles"));
+}
+
 TEST_F(Tenants, ABudgetOfHandlesHoldsAcrossItsDirectories) {
   Tenant tenant = make_tenant(context, {.name = "small", .max_handles = 8});
   AhDirectory first = std::move(*tenant.directory(1, options()));

@@ -68,6 +68,14 @@ TEST(DeviceDeclaration, APlusSignBetweenPkeysBeginsNoPort) {
   EXPECT_EQ(ports[2], PortDeclaration{"c"});
 }
 
+TEST(SubnetFile, WhatIsNoFileIsRefusedAndNotRead) {
+  for (const auto* path : {"/tmp", "/dev/zero"}) {
+    const auto read = read_subnet_file(path, {});
+    ASSERT_FALSE(read);
+    EXPECT_NE(read.error().message.find(path), std::string::npos);
+  }
+}
+
 TEST(DeviceDeclaration, PortsThatCannotStandTogetherAreRefused) {
   for (const auto* text : {"+", "a+", "+a", "a++b", "a+a", "a+b+a", "a+b/lid=4", "a+b+c+d+e+f+g+h+i",
                            "a/link_layer=infiniband/lid=4+a/lid=4/link_layer=infiniband"}) {

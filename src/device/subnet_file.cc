@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include "base/setting_value.h"
 
@@ -66,6 +67,12 @@ Result<SubnetFile> parse_subnet_file(std::string_view path, std::string_view tex
 
 Result<SubnetFile> read_subnet_file(const std::string& path, const LidMap& lids) {
   if (path.empty()) return SubnetFile{.lids = lids, .ports = {}};
+  // What is no file may have no end, or keep its reader waiting.
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    return failure(ErrorCode::kInvalidArgument,
+                   fmt::format("VERBENA_SUBNET: {} is no file, but a folder, a device or a pipe.", path), EINVAL);
+  }
   std::ifstream file(path);
   const std::string text((std::istreambuf_iterator<char>(file)), {});
   if (!file.is_open() || file.bad()) {

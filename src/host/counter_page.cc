@@ -67,8 +67,18 @@ Number get(const std::byte* at) noexcept {
   return number;
 }
 
+bool is_readable(char character) noexcept {
+  return character >= ' ' && character <= '~';
+}
+
+// A name of somebody's choice must not make the whole page unreadable.
+char shown(char character) noexcept {
+  return is_readable(character) ? character : '?';
+}
+
 void put_text(std::byte* at, std::size_t field_bytes, std::string_view text) noexcept {
-  std::memcpy(at, text.data(), std::min(text.size(), field_bytes - 1));  // the memory was zero before
+  text = text.substr(0, field_bytes - 1);  // the memory was zero before
+  std::transform(text.begin(), text.end(), at, [](char character) { return static_cast<std::byte>(shown(character)); });
 }
 
 // The text of a field, or nothing where it does not end or holds what a terminal should not see.
@@ -77,7 +87,7 @@ std::optional<std::string> get_text(const std::byte* at, std::size_t field_bytes
   for (std::size_t i = 0; i < field_bytes; ++i) {
     const auto character = static_cast<char>(at[i]);
     if (character == '\0') return text;
-    if (character < ' ' || character > '~') return std::nullopt;
+    if (!is_readable(character)) return std::nullopt;
     text += character;
   }
   return std::nullopt;
@@ -215,8 +225,10 @@ std::byte* CounterPageWriter::find_block(std::string_view name, std::size_t rows
   std::byte* at = memory_.data() + PageLayout::kHeadBytes;
   for (std::uint32_t i = 0; i < blocks_; ++i) {
     const auto has_rows = get<std::uint32_t>(at + BlockLayout::kRowsAt);
-    const auto* text = reinterpret_cast<const char*>(at + BlockLayout::kNameAt);
-    if (has_rows == rows && name == text) return at;
+    const std::string_view there(reinterpret_cast<const char*>(at + BlockLayout::kNameAt));
+    const bool same = std::equal(there.begin(), there.end(), name.begin(), name.end(),
+                                 [](char stored, char wanted) { return stored == shown(wanted); });
+    if (has_rows == rows && same) return at;
     at += get<std::uint32_t>(at + BlockLayout::kBytesAt);
   }
   return nullptr;

@@ -120,6 +120,23 @@ TEST(CounterPage, RefusesABlockWithoutAProperName) {
   EXPECT_TRUE(writer.add_block(std::string(63, 'x'), kDropRows));
 }
 
+TEST(CounterPage, NamesThatATerminalShouldNotSeeAreShownWithoutThat) {
+  Page page;
+  CounterPageOwner owner = kOwner;
+  owner.process_name = "t\xc3\xa9\n";
+  CounterPageWriter writer(page.bytes(), owner);
+  auto block = writer.add_block("caf\xc3\xa9\x1b[1m", kDropRows);
+  ASSERT_TRUE(block);
+  block->add(2, 5);
+  EXPECT_EQ(writer.add_block("caf\xc3\xa9\x1b[1m", kDropRows)->value(2), 5U) << "the same one";
+  ASSERT_TRUE(writer.add_block("other", kDropRows));
+  const auto reading = read_counter_page(page.bytes());
+  ASSERT_TRUE(reading) << reading.error().message;
+  EXPECT_EQ(reading->process_name, "t???");
+  ASSERT_EQ(reading->blocks.size(), 2U);
+  EXPECT_EQ(reading->blocks[0].name, "caf???[1m");
+}
+
 TEST(CounterPage, CutsALongProcessName) {
   Page page;
   CounterPageWriter writer(
