@@ -41,6 +41,11 @@ spdlog::level::level_enum level_of(Severity severity) noexcept {
   return spdlog::level::err;
 }
 
+// What verbs returns for it.
+int errno_of(const Error& error) noexcept {
+  return error.system_errno != 0 ? error.system_errno : EINVAL;
+}
+
 }  // namespace
 
 void log(Severity severity, std::string_view sentence) noexcept {
@@ -84,13 +89,13 @@ int report(const Error& error) noexcept {
   // What stands in the way of everything else is told unasked.
   const bool no_descriptors = error.system_errno == EMFILE || error.system_errno == ENFILE;
   log(no_descriptors ? Severity::kError : Severity::kInfo, error.message);
-  return error.system_errno != 0 ? error.system_errno : EINVAL;
+  return errno_of(error);
 }
 
 int report_once(const Error& error) noexcept {
   if (error.code == ErrorCode::kExhausted || error.system_errno == ENOMEM) return report(error);
   log_once(Severity::kWarning, error.message);
-  return error.system_errno != 0 ? error.system_errno : EINVAL;
+  return errno_of(error);
 }
 
 }  // namespace verbena::device

@@ -206,6 +206,14 @@ TEST(Congestion, ACnpThatTheTransportDidNotTakeIsYieldedAgain) {
   EXPECT_EQ(bench.events().count(TransportEvent::kCnpSent), 1);
 }
 
+// So many, each when another may be said.
+void hear_cnps(ConnectionBench& bench, int count) {
+  for (int i = 0; i < count; ++i) {
+    ASSERT_EQ(hear_cnp(bench), Drop::kNone);
+    bench.now = bench.now + NotificationPoint::kInterval;
+  }
+}
+
 // How many packets leave in `time`, by a caller that comes every microsecond.
 int packets_in(ConnectionBench& bench, Duration time) {
   int count = 0;
@@ -221,10 +229,7 @@ TEST(Congestion, ACnpSlowsRequestsDown) {
   bench.attributes.timeout = 24;
   bench.bring_up();
   bench.post(SendOpcode::kRdmaWrite, 0x4000);  // 64 packets
-  for (int i = 0; i < 7; ++i) {
-    ASSERT_EQ(hear_cnp(bench), Drop::kNone);
-    bench.now = bench.now + NotificationPoint::kInterval;
-  }
+  hear_cnps(bench, 7);
   // 10 Gbit/s / 128, and alpha has hardly decayed: a packet of 272 to 288 bytes every 28 us.
   EXPECT_NEAR(packets_in(bench, Duration(280'000)), 10, 2);
   EXPECT_TRUE(bench.qp().has_untransmitted());
@@ -239,10 +244,7 @@ TEST(Congestion, ACnpSlowsTheBytesOfReadsDown) {
   bench.attributes.timeout = 20;
   bench.bring_up();
   bench.receive(bench.incoming_write(Opcode::kRcReadRequest, ConnectionBench::kReceivePsn, 64 * kMtu));
-  for (int i = 0; i < 7; ++i) {
-    hear_cnp(bench);
-    bench.now = bench.now + NotificationPoint::kInterval;
-  }
+  hear_cnps(bench, 7);
   const auto at_once = bench.responses().size();
   EXPECT_LT(at_once, 4U);
   EXPECT_TRUE(bench.qp().has_responses());
@@ -266,10 +268,7 @@ TEST(Congestion, AnAcknowledgementAndACnpDoNotWaitForThePaceOfReads) {
   bench.attributes.timeout = 20;
   bench.bring_up();
   bench.receive(bench.incoming_write(Opcode::kRcReadRequest, ConnectionBench::kReceivePsn, 4 * kMtu));
-  for (int i = 0; i < 7; ++i) {
-    hear_cnp(bench);
-    bench.now = bench.now + NotificationPoint::kInterval;
-  }
+  hear_cnps(bench, 7);
   while (bench.qp().has_responses()) {
     bench.now = std::max(bench.now, *bench.qp().next_response());
     bench.responses();
@@ -283,10 +282,7 @@ TEST(Congestion, BeingSlowDoesNotLookLikeBeingGone) {
   ConnectionBench bench;  // a timeout of about a millisecond
   bench.bring_up();
   bench.post(SendOpcode::kRdmaWrite, 0x4000);
-  for (int i = 0; i < 40; ++i) {
-    hear_cnp(bench);
-    bench.now = bench.now + NotificationPoint::kInterval;
-  }
+  hear_cnps(bench, 40);
   const Instant begin = bench.now;
   std::uint32_t psn = ConnectionBench::kSendPsn;
   while (bench.qp().has_untransmitted()) {
