@@ -127,6 +127,7 @@ struct alignas(64) Binding {
   std::unique_ptr<Trouble> trouble;  // null: all is well
   bool charged = false;              // its account pays for it; else its attempt waits for memory, or has failed to
   bool again = false;                // something changed during the attempt: run another after it
+  bool outdated = false;             // what the attempt goes by has changed: its failure would say nothing
   AhCause cause = AhCause::kNone;    // of the attempt, and of the one after it
 };
 

@@ -276,6 +276,7 @@ class Core : public std::enable_shared_from_this<Core> {
   // Its source is gone: no look-up finds it from now on, and another is made where one can be.
   void let_go(Entry& entry, AhCause cause);
   void count_stale(AhCause cause);
+  void outdate_attempts(const std::function<bool(const Binding&)>& concerned);
   void forgive_failed(const std::function<bool(const Binding&)>& concerned);
   void announce(AhEvent::Kind kind, const Binding& binding, AhCause cause, const Error* error = nullptr);
   bool is_wanted(const Binding& binding, std::int64_t now) const;  // to be tried again without being asked
@@ -285,6 +286,7 @@ class Core : public std::enable_shared_from_this<Core> {
   // core_network.cc; all require mutex_ but the last.
   void on_neighbour(const NetworkChange& change);
   void on_neighbour(Entry& entry, const NetworkChange& change);
+  void outdate_attempt_of(Entry& entry);
   void on_route(const NetworkChange& change);
   void on_address(const NetworkChange& change);
   static bool is_among(const std::vector<Removed>& removed, const GidEntry& source);
@@ -355,11 +357,12 @@ class Core : public std::enable_shared_from_this<Core> {
   std::vector<std::uint32_t> free_slots_;
   std::vector<Entry*> retired_;
   std::vector<Binding*> forgotten_;
-  Holdings handle_holdings_;  // by binding, which has the first itself
-  Holdings lease_holdings_;   // by entry
-  std::size_t sweeping_ = 0;  // retired entries that a sweep has in its hands
-  std::size_t unwell_ = 0;    // bindings with Trouble
-  std::size_t unpaid_ = 0;    // bindings in table_ that are not charged
+  Holdings handle_holdings_;   // by binding, which has the first itself
+  Holdings lease_holdings_;    // by entry
+  std::size_t sweeping_ = 0;   // retired entries that a sweep has in its hands
+  std::size_t unwell_ = 0;     // bindings with Trouble
+  std::size_t under_way_ = 0;  // bindings with an Attempt
+  std::size_t unpaid_ = 0;     // bindings in table_ that are not charged
   Epoch epoch_;
   bool revalidate_queued_ = false;
   std::uint64_t revalidate_before_ = 0;        // the queued one makes anew what was begun before this Epoch::all

@@ -122,6 +122,7 @@ void Core::start_attempt(Binding& binding, Lane lane, AhCause cause) {
     return;
   }
   binding.attempt = std::make_shared<Attempt>(&binding);
+  ++under_way_;
   pool_.submit(lane, [this, &binding] { run_attempt(binding, {}); });
 }
 

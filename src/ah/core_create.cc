@@ -63,6 +63,7 @@ void Core::run_attempt(Binding& binding, Try how) {
   {
     const Lock lock(mutex_);
     begun = epoch_;
+    binding.outdated = false;
   }
   Result<Resolved> resolved = resolve_now(binding.key);
   if (!resolved && how.may_look_again && may_be_stale_table(resolved.error())) {
@@ -421,7 +422,12 @@ void Core::publish(Binding& binding, Entry& entry) {
   announce(old != nullptr ? AhEvent::Kind::kReplaced : AhEvent::Kind::kReady, binding, binding.cause);
 }
 
+// An attempt that failed by what was so before the network changed is made anew: who waits for it goes on waiting.
 void Core::fail(Binding& binding, Error error, const Gid& next_hop) {
+  if (std::exchange(binding.outdated, false) && error.code != ErrorCode::kExhausted && !closed_ && !device_gone_) {
+    pool_.submit(lane_of(binding), [this, &binding] { run_attempt(binding, {}); });
+    return;
+  }
   ++counts_.failed;
   announce(AhEvent::Kind::kFailed, binding, binding.cause, &error);
   const std::int64_t now = now_ns();
@@ -451,6 +457,7 @@ void Core::conclude(Binding& binding, std::optional<Error> error) {
     announce(AhEvent::Kind::kRecovered, binding, binding.cause);
   }
   const std::shared_ptr<Attempt> attempt = std::exchange(binding.attempt, nullptr);
+  --under_way_;
   attempt->finish(std::move(error));
   const bool again = std::exchange(binding.again, false);
   if (again && !closed_ && !device_gone_) start_attempt(binding, lane_of(binding), binding.cause);

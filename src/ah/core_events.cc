@@ -196,7 +196,17 @@ void Core::revalidate() {
       refresh(*entry, cause);
     }
   }
-  forgive_failed([](const Binding&) { return true; });
+  const auto each = [](const Binding&) { return true; };
+  outdate_attempts(each);
+  forgive_failed(each);
+}
+
+// Those under way may have resolved their destination already, by what was so before.
+void Core::outdate_attempts(const std::function<bool(const Binding&)>& concerned) {
+  if (under_way_ == 0) return;
+  table_.for_each([&](Binding& binding) {
+    if (binding.attempt && concerned(binding)) binding.outdated = true;
+  });
 }
 
 // What failed may be asked for again at once, and what is wanted is tried now. Not what found no room: nothing that

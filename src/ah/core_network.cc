@@ -106,6 +106,7 @@ void Core::on_neighbour(Entry& entry, const NetworkChange& change) {
   }
   if (entry.state == EntryState::kCreating) {
     if (!change.mac) return;  // the creation itself will tell
+    if (entry.mac() != change.mac) outdate_attempt_of(entry);
     entry.mac_moved = entry.mac_moved || (entry.mac() && entry.mac() != change.mac);
     entry.set_mac(change.mac);
     entry.mac_known = true;
@@ -131,13 +132,23 @@ void Core::on_neighbour(Entry& entry, const NetworkChange& change) {
   refresh(entry, AhCause::kNeighbour);
 }
 
+// Its next hop has answered: a refusal that comes now is of the time before.
+void Core::outdate_attempt_of(Entry& entry) {
+  entry.first_binding->outdated = true;
+  const auto waiting = waiters_.find(&entry);
+  if (waiting == waiters_.end()) return;
+  for (Binding* binding : waiting->second) binding->outdated = true;
+}
+
 void Core::on_route(const NetworkChange& change) {
   for (Entry* entry : by_slot_) {
     if (entry == nullptr || entry->state != EntryState::kReady) continue;
     const Gid destination = asked(*entry).gid;
     if (!destination.is_zero() && change.concerns(destination)) recheck(*entry, AhCause::kRoute);
   }
-  forgive_failed([&](const Binding& binding) { return change.concerns(destination_of(binding.key).gid); });
+  const auto concerned = [&](const Binding& binding) { return change.concerns(destination_of(binding.key).gid); };
+  outdate_attempts(concerned);
+  forgive_failed(concerned);
 }
 
 void Core::on_address(const NetworkChange& change) {

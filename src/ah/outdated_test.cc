@@ -1,0 +1,122 @@
+// An attempt that goes by what was so a moment ago, while that changes: its failure is nobody's.
+#include <cerrno>
+#include <condition_variable>
+#include <mutex>
+
+#include <fake_verbs/ah_world.h>
+
+namespace verbena::fake {
+namespace {
+
+using Kind = NetworkChange::Kind;
+
+// Where an attempt stops until a test has changed what it goes by.
+class Gate {
+ public:
+  // Of the first that comes; the others pass.
+  void stop() {
+    std::unique_lock lock(mutex_);
+    if (taken_) return;
+    taken_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return open_; });
+  }
+  void await() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return taken_; });
+  }
+  void open() {
+    const std::lock_guard lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool taken_ = false;
+  bool open_ = false;
+};
+
+class Outdated : public AhWorld {
+ protected:
+  // Of failures, one that a second attempt is not told of.
+  static void expect_no_failure(const AhDirectory& directory, AhTicket ticket) {
+    const Result<AhHandle> handle = ticket.wait(soon());
+    EXPECT_TRUE(handle) << handle.error().message;
+    EXPECT_EQ(directory.stats().failed, 0U);
+  }
+
+  Gate gate;
+};
+
+TEST_F(Outdated, ARouteThatAppearsWhileItsAbsenceIsReportedIsTaken) {
+  AhDirectoryOptions with = options();
+  with.routes = [&, first = std::make_shared<std::atomic<bool>>(true)](const Gid& to, std::uint32_t) -> Result<Route> {
+    if (!first->exchange(false)) return usual_route(to, 0);
+    gate.stop();
+    return failure(ErrorCode::kUnreachable, "the kernel has no route", ENETUNREACH);
+  };
+  AhDirectory directory = make_directory(with);
+  AhTicket ticket = directory.acquire_async(to(2));
+  gate.await();
+  directory.on_network_change({.kind = Kind::kRoute, .address = ipv4(0), .prefix_length = 96 + 8});
+  gate.open();
+  expect_no_failure(directory, std::move(ticket));
+}
+
+TEST_F(Outdated, ARouteToOthersDoesNotMakeAFailureUndone) {
+  AhDirectoryOptions with = options();
+  with.routes = [&](const Gid&, std::uint32_t) -> Result<Route> {
+    gate.stop();
+    return failure(ErrorCode::kUnreachable, "the kernel has no route", ENETUNREACH);
+  };
+  AhDirectory directory = make_directory(with);
+  AhTicket ticket = directory.acquire_async(to(2));
+  gate.await();
+  directory.on_network_change({.kind = Kind::kRoute, .address = Gid::from_ipv4(0xc0000200), .prefix_length = 96 + 24});
+  gate.open();
+  EXPECT_FALSE(ticket.wait(soon()));
+  EXPECT_EQ(directory.stats().failed, 1U);
+}
+
+TEST_F(Outdated, ANeighbourThatAnswersWhileItIsGivenUpIsReached) {
+  set_create_hook([&, first = std::make_shared<std::atomic<bool>>(true)](const ibv_ah_attr&) {
+    if (!first->exchange(false)) return 0;
+    gate.stop();
+    return ETIMEDOUT;
+  });
+  AhDirectory directory = make_directory();
+  AhTicket ticket = directory.acquire_async(to(2));
+  gate.await();
+  directory.on_network_change(
+      {.kind = Kind::kNeighbour, .netdev = kNetdev, .address = ipv4(2), .mac = MacAddress{2, 0, 0, 0, 0, 1}});
+  gate.open();
+  expect_no_failure(directory, std::move(ticket));
+}
+
+TEST_F(Outdated, AnAddressThatComesBackWhileItsAbsenceIsReportedIsTaken) {
+  set_gids("fake0", 1, {});
+  AhDirectory directory = make_directory();
+  const AhHandle none = directory.acquire(to(3), soon()).value_or(AhHandle{});
+  ASSERT_FALSE(none);
+  ASSERT_TRUE(eventually([&] { return directory.stats().pending == 0; }));
+  set_table_hook([this] { gate.stop(); });
+  AhTicket ticket = directory.acquire_async(to(2));
+  gate.await();  // it has read the table without the address
+  set_gids("fake0", 1, usual_gids());
+  ibv_async_event event{};
+  event.event_type = IBV_EVENT_GID_CHANGE;
+  event.element.port_num = 1;
+  directory.on_async_event(event);
+  // In one step with what makes the attempt anew, what had failed before may be asked for again.
+  ASSERT_TRUE(eventually([&] { return directory.acquire(to(3), soon()).has_value(); }));
+  const std::uint64_t failed = directory.stats().failed;
+  gate.open();
+  EXPECT_TRUE(ticket.wait(soon()));
+  EXPECT_EQ(directory.stats().failed, failed);
+  set_table_hook({});
+}
+
+}  // namespace
+}  // namespace verbena::fake
