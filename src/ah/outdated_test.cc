@@ -1,4 +1,5 @@
 // An attempt that goes by what was so a moment ago, while that changes: its failure is nobody's.
+#include <atomic>
 #include <cerrno>
 #include <condition_variable>
 #include <mutex>
@@ -52,14 +53,17 @@ class Outdated : public AhWorld {
 
 TEST_F(Outdated, ARouteThatAppearsWhileItsAbsenceIsReportedIsTaken) {
   AhDirectoryOptions with = options();
-  with.routes = [&, first = std::make_shared<std::atomic<bool>>(true)](const Gid& to, std::uint32_t) -> Result<Route> {
-    if (!first->exchange(false)) return usual_route(to, 0);
-    gate.stop();
+  std::atomic<bool> has_route = false;
+  with.routes = [&](const Gid& to, std::uint32_t netdev) -> Result<Route> {
+    const bool has_it = has_route;
+    if (netdev != 0) gate.stop();  // the last that an attempt asks
+    if (has_it) return usual_route(to, 0);
     return failure(ErrorCode::kUnreachable, "the kernel has no route", ENETUNREACH);
   };
   AhDirectory directory = make_directory(with);
   AhTicket ticket = directory.acquire_async(to(2));
   gate.await();
+  has_route = true;
   directory.on_network_change({.kind = Kind::kRoute, .address = ipv4(0), .prefix_length = 96 + 8});
   gate.open();
   expect_no_failure(directory, std::move(ticket));
