@@ -6,6 +6,7 @@
 #include "device/lid_map.h"
 #include "device/routes.h"
 #include "device/subnet_file.h"
+#include "transport/udp/udp_port.h"
 
 namespace verbena::device {
 namespace {
@@ -181,6 +182,31 @@ TEST(Routes, ALidIsBelievedFromItsHostAlone) {
     EXPECT_TRUE(is_source_of_lid(routes, here, *parse_gid("10.0.0.11"))) << here;
     EXPECT_TRUE(is_source_of_lid(routes, here, *parse_gid("127.0.0.1"))) << here;
     EXPECT_FALSE(is_source_of_lid(routes, here, *parse_gid("10.0.0.2"))) << here;
+  }
+}
+
+struct Uncounted final : transport::DropCounter {
+  void count(Drop, std::uint64_t) noexcept override {}
+};
+
+TEST(Routes, AGroupIsSentToFromTheAddressThatTheMapHasForThePort) {
+  Uncounted drops;
+  const auto open = [&](const char* address) {
+    return std::move(
+        *transport::UdpPort::open({.address = *parse_gid(address), .interface_index = 1, .port = 0}, drops));
+  };
+  const auto ipv4 = open("127.0.0.1");
+  const auto ipv6 = open("::1");
+  Envelope envelope;
+  envelope.link = {.destination_lid = 0xc005, .port = 1};
+  for (const auto& [map, by] : {std::pair("8@::1", ipv6.get()), std::pair("8@127.0.0.1", ipv4.get()),
+                                std::pair("9@10.0.0.2", ipv4.get()), std::pair("8@10.0.0.2", ipv4.get())}) {
+    Routes routes;
+    routes.lids = *parse_lid_map(map);
+    routes.infiniband = {{}, {.lids = {8, 8}, .udp_ports = {ipv4.get(), ipv6.get()}}};
+    const Carrier carrier = find_carrier(routes, envelope);
+    EXPECT_EQ(carrier.udp_port, by) << map;
+    EXPECT_EQ(carrier.destination, carrier_group(0xc005, by == ipv4.get())) << map;
   }
 }
 

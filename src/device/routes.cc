@@ -22,6 +22,16 @@ transport::UdpPort* of_family(const Routes& routes, const LidRoute& port, bool i
   return first;
 }
 
+// Who listens to a group does so in both families, and believes the source LID only from the address that its map has.
+transport::UdpPort* of_group(const Routes& routes, const LidRoute& port) noexcept {
+  const auto known = routes.lids.address_of(port.lids.first);
+  if (known) {
+    if (auto* const udp = of_family(routes, port, known->is_ipv4_mapped())) return udp;
+  }
+  auto* const ipv4 = of_family(routes, port, true);
+  return ipv4 != nullptr ? ipv4 : of_family(routes, port, false);
+}
+
 }  // namespace
 
 bool is_lid_here(const Routes& routes, std::uint16_t lid) noexcept {
@@ -46,9 +56,8 @@ Carrier find_carrier(const Routes& routes, const Envelope& envelope) noexcept {
   if (port == nullptr || port->udp_ports.empty()) return {};
   const std::uint16_t lid = envelope.link.destination_lid;
   if (wire::is_multicast_lid(lid)) {
-    auto* const ipv4 = of_family(routes, *port, true);
-    auto* const through = ipv4 != nullptr ? ipv4 : of_family(routes, *port, false);
-    return {.udp_port = through, .destination = carrier_group(lid, ipv4 != nullptr)};
+    auto* const through = of_group(routes, *port);
+    return {.udp_port = through, .destination = carrier_group(lid, through->address().is_ipv4_mapped())};
   }
   const auto address = routes.lids.address_of(lid);
   if (!address) return {.udp_port = port->udp_ports.front(), .destination = port->udp_ports.front()->address()};

@@ -1,10 +1,13 @@
 // A device of two ports through the C API: each port has its own tables, state and events, and a queue pair belongs to
 // the one of its INIT.
+#include <cstdio>
 #include <fstream>
+#include <regex>
 #include <string>
 
 #include <net/if.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include "namespaces/own_namespace.h"
 #include "rig.h"
@@ -180,6 +183,19 @@ TEST(Ports, AnAddressHandleNeedsAPortThatIsThere) {
   });
 }
 
+// How many of a kind this process dropped, as the tool tells it.
+std::uint64_t dropped(const std::string& kind) {
+  std::FILE* const told =
+      ::popen((std::string(VERBENA_TOOL " drops --json --pid ") + std::to_string(::getpid())).c_str(), "r");
+  std::string text;
+  for (int c = std::fgetc(told); c != EOF; c = std::fgetc(told)) text.push_back(static_cast<char>(c));
+  EXPECT_EQ(0, ::pclose(told)) << text;
+  std::smatch found;
+  if (std::regex_search(text, found, std::regex("\"" + kind + "\": *([0-9]+)"))) return std::stoull(found[1]);
+  ADD_FAILURE() << kind << " is not in " << text;
+  return 0;
+}
+
 TEST(Ports, ADatagramToTheOtherPortsAddressDoesNotArrive) {
   test_of_two_ports([](TwoPorts& ports) {
     const auto ah = ports.make_path(kPort, ports.gid(kPort).gid);
@@ -188,6 +204,7 @@ TEST(Ports, ADatagramToTheOtherPortsAddressDoesNotArrive) {
     ASSERT_EQ(0, ports.post(ports.qp(kPort), ah.get(), ports.qp(kOther)->qp_num));
     EXPECT_EQ(IBV_WC_SUCCESS, ports.only_completion().status);
     EXPECT_TRUE(ports.is_quiet());
+    EXPECT_EQ(1U, dropped("wrong_port"));
   });
 }
 
