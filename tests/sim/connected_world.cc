@@ -15,6 +15,7 @@ constexpr std::uint64_t kSharedMark = 1ULL << 32;
 
 std::size_t memory_for(const WorldPlan& plan) {
   std::size_t sum = 4096;
+  if (plan.datagrams) sum += DatagramStream::memory_for_sender() + DatagramStream::memory_for_receiver();
   for (const Agreement& agreement : plan.connections) {
     // The end's own buffers and what it grants; each for one direction.
     sum += 2 * Stream::memory_for(plan.longest, agreement.depth);
@@ -82,6 +83,7 @@ ConnectedWorld::ConnectedWorld(std::uint64_t seed, const WorldPlan& plan)
       }
     }
   }
+  if (plan.datagrams) add_datagrams();
   for (std::size_t s = 0; s < kStations; ++s) {
     const bool shares =
         plan.shared_receives || std::any_of(plan.connections.begin(), plan.connections.end(),
@@ -95,6 +97,14 @@ ConnectedWorld::ConnectedWorld(std::uint64_t seed, const WorldPlan& plan)
         watch_from(s, connection).on_request(packet);
       }
     });
+  }
+}
+
+void ConnectedWorld::add_datagrams() {
+  for (const auto& station : stations_) station->add_datagrams();
+  const int copies = plan_.impairment.duplication > 0 ? 2 : 1;
+  for (std::size_t s = 0; s < kStations; ++s) {
+    datagrams_.push_back(std::make_unique<DatagramStream>(*stations_[s], *stations_[1 - s], copies));
   }
 }
 
@@ -145,15 +155,21 @@ void ConnectedWorld::take_completions(std::size_t index) {
   }
 }
 
-void ConnectedWorld::step(bool posting) {
-  if (posting) {
-    for (const auto& stream : streams_) {
-      if (random_() % 3 == 0) stream->post(random_);
-    }
+void ConnectedWorld::post() {
+  for (const auto& stream : streams_) {
+    if (random_() % 3 == 0) stream->post(random_);
   }
+  for (const auto& datagrams : datagrams_) {
+    if (random_() % 3 == 0) datagrams->post(random_);
+  }
+}
+
+void ConnectedWorld::step(bool posting) {
+  if (posting) post();
   if (plan_.late_receives && random_() % 64 == 0) starved_ = !starved_;
   if (!starved_ || !posting) {
     for (Receives& receives : receives_) post_receives(receives, !plan_.late_receives || !posting);
+    for (const auto& datagrams : datagrams_) datagrams->post_receives();
   }
   for (std::size_t i = 0; i < kStations; ++i) {
     stations_[i]->run_timers(now_);
@@ -174,6 +190,7 @@ void ConnectedWorld::advance(bool posting) {
   now_ = next;
   network_.run_until(now_);
   for (std::size_t i = 0; i < kStations; ++i) take_completions(i);
+  for (const auto& datagrams : datagrams_) datagrams->take_completions();
 }
 
 bool ConnectedWorld::at_rest() const {
@@ -225,6 +242,10 @@ WorldOutcome ConnectedWorld::run(std::uint64_t packets, std::uint64_t requests) 
   for (const auto& stream : streams_) {
     stream->check_at_rest();
     outcome.streams.push_back(stream->counts());
+  }
+  for (const auto& datagrams : datagrams_) {
+    datagrams->check_at_rest();
+    outcome.datagrams.push_back(datagrams->counts());
   }
   outcome.digest = completions_digest_;
   for (const auto& station : stations_) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/datagram_stream.h"
 #include "sim/network.h"
 #include "sim/station.h"
 #include "sim/stream.h"
@@ -23,10 +24,12 @@ struct WorldPlan {
   bool shared_receives = false;
   bool late_receives = false;   // they run out now and then
   bool full_transport = false;  // the transport has often no room
+  bool datagrams = false;       // go beside the connections, in both directions
 };
 
 struct WorldOutcome {
   std::vector<StreamCounts> streams;
+  std::vector<DatagramCounts> datagrams;
   std::uint64_t packets = 0;
   std::uint64_t retransmissions = 0;
   std::uint64_t timeouts = 0;
@@ -82,9 +85,11 @@ class ConnectedWorld {
     std::vector<Receive> all;
   };
 
+  void add_datagrams();
   void add_receives(Station& station, std::size_t connection, bool shared, std::uint32_t count);
   void post_receives(Receives& receives, bool all);
   void step(bool posting);
+  void post();
   void take_completions(std::size_t station);
   void advance(bool posting);
   bool at_rest() const;
@@ -97,6 +102,7 @@ class ConnectedWorld {
   Network network_;
   std::vector<std::unique_ptr<Station>> stations_;
   std::vector<std::unique_ptr<Stream>> streams_;
+  std::vector<std::unique_ptr<DatagramStream>> datagrams_;  // none, or one from each station
   std::vector<WireWatch> watches_;
   std::vector<Receives> receives_;
   bool starved_ = false;  // no receives are posted just now

@@ -1,6 +1,7 @@
-// Connections over a bad network. Whatever the network does: on a reliable connection each request completes once, in
-// order, with its bytes where they belong and each atomic applied once; on an unreliable one a message arrives whole or
-// not at all, and in order; and the same seed gives the same run.
+// Connections, and datagrams beside them, over a bad network. Whatever the network does: on a reliable connection each
+// request completes once, in order, with its bytes where they belong and each atomic applied once; on an unreliable one
+// a message arrives whole or not at all, and in order; a datagram arrives whole, as often as the network delivers it;
+// and the same seed gives the same run.
 #include <array>
 #include <cstdlib>
 #include <iostream>
@@ -71,6 +72,7 @@ WorldPlan plan_of(std::uint64_t seed, const Impairment& impairment) {
   plan.shared_receives = random() % 3 == 0;
   plan.late_receives = random() % 2 == 0;
   plan.full_transport = random() % 2 == 0;
+  plan.datagrams = random() % 4 != 0;
   return plan;
 }
 
@@ -220,6 +222,7 @@ TEST(ConnectionsSoak, HoldForAsManyPackets) {
   WorldOutcome sum;
   std::uint64_t seeds = 0;
   std::uint64_t requests = 0;
+  DatagramCounts datagrams;
   while (sum.packets < packets) {
     const std::uint64_t seed = 1'000 + seeds++;
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -240,12 +243,16 @@ TEST(ConnectionsSoak, HoldForAsManyPackets) {
     sum.sent_again += outcome.sent_again;
     sum.kept_early += outcome.kept_early;
     for (const StreamCounts& counts : outcome.streams) requests += counts.posted;
+    for (const DatagramCounts& counts : outcome.datagrams) {
+      datagrams.posted += counts.posted;
+      datagrams.received += counts.received;
+    }
   }
-  std::cout << sum.packets << " packets of " << requests << " requests over " << seeds
-            << " seeds: " << sum.retransmissions << " times sent again, " << sum.timeouts << " timeouts, "
-            << sum.sequence_naks << " sequence NAKs, " << sum.rnr_naks << " RNR NAKs, " << sum.duplicates
-            << " duplicates, " << sum.damaged << " damaged, " << sum.cnps << " CNPs, " << sum.sent_again
-            << " packets sent again, " << sum.kept_early << " kept early\n";
+  std::cout << sum.packets << " packets of " << requests << " requests and " << datagrams.posted << " datagrams ("
+            << datagrams.received << " received) over " << seeds << " seeds: " << sum.retransmissions
+            << " times sent again, " << sum.timeouts << " timeouts, " << sum.sequence_naks << " sequence NAKs, "
+            << sum.rnr_naks << " RNR NAKs, " << sum.duplicates << " duplicates, " << sum.damaged << " damaged, "
+            << sum.cnps << " CNPs, " << sum.sent_again << " packets sent again, " << sum.kept_early << " kept early\n";
 }
 
 }  // namespace

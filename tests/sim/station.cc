@@ -15,7 +15,8 @@ using namespace engine;
 
 constexpr std::uint32_t kFirstQpn = 0x20001;
 constexpr std::uint32_t kFirstReceiverQpn = 0x20801;  // of XRC
-constexpr std::uint8_t kFamily = 1;                   // the index of the IPv4 GID
+constexpr std::uint32_t kDatagramQpn = 0x20c01;
+constexpr std::uint8_t kFamily = 1;  // the index of the IPv4 GID
 constexpr AccessFlags kGranted =
     kLocalWrite | kRemoteWrite | kRemoteRead | kRemoteAtomic | kFlushGlobal | kFlushPersistent;
 constexpr std::uint64_t kDigestPrime = 0x100000001b3;
@@ -97,6 +98,21 @@ void Station::connect(QueuePair& qp, const Agreement& agreed, Station& peer, Qpn
   }
 }
 
+void Station::add_datagrams() {
+  QpConfig config = host_.config(kDatagramQpn);
+  config.send_completions = &datagram_send_completions_;
+  config.receive_completions = &datagram_receive_completions_;
+  config.capabilities = {kDatagramDepth, kDatagramDepth, 2, 2, 200};
+  datagrams_ = std::make_unique<QueuePair>(config);
+  if (!engine::testing::bring_to(*datagrams_, QpState::kReadyToSend, host_.port())) {
+    throw std::logic_error("a queue pair for datagrams does not come up");
+  }
+}
+
+AddressHandle Station::datagram_address(const Station& peer) {
+  return host_.address_of(peer.host_, kFamily);
+}
+
 std::optional<std::size_t> Station::connection_of(std::uint32_t qpn) const {
   const std::uint32_t first = qpn >= kFirstReceiverQpn ? kFirstReceiverQpn : kFirstQpn;
   if (qpn < first || qpn - first >= ends_.size()) return std::nullopt;
@@ -129,11 +145,11 @@ bool Station::guards_are_whole() const {
 
 // --- sending
 
-void Station::send(std::size_t connection, const Transmit& packet, Instant now) {
+void Station::send(std::optional<std::size_t> connection, const Transmit& packet, Instant now) {
   std::vector<std::byte> bytes = engine::testing::flatten(packet);
-  if (watch_) {
+  if (watch_ && connection) {
     wire::Packet decoded;
-    if (wire::decode_packet(bytes, false, decoded) == Drop::kNone) watch_(connection, decoded);
+    if (wire::decode_packet(bytes, false, decoded) == Drop::kNone) watch_(*connection, decoded);
   }
   const std::uint32_t icrc = wire::compute_icrc(network_header(), bytes);
   bytes.resize(bytes.size() + wire::kIcrcSize);
@@ -164,12 +180,23 @@ void Station::transmit_responses(std::size_t connection, Instant now, std::size_
   if (taken < count) qp.rewind_responses();
 }
 
+void Station::transmit_datagrams(Instant now, std::size_t budget) {
+  std::array<Transmit, 16> batch;
+  std::size_t count = 0;
+  while (count < batch.size() && datagrams_->poll_transmit(now, batch[count])) ++count;
+  const std::size_t taken = std::min(count, budget);
+  for (std::size_t i = 0; i < taken; ++i) send(std::nullopt, batch[i], now);
+  datagrams_->on_transmitted(taken);
+  if (taken < count) datagrams_->rewind_transmit();
+}
+
 void Station::transmit(Instant now, std::mt19937_64& random, bool always_room) {
   constexpr std::size_t kWide = 24;  // more often than not the whole batch has room
   for (std::size_t i = 0; i < ends_.size(); ++i) {
     if (ends_[i].receiving()->has_responses()) transmit_responses(i, now, always_room ? kWide : random() % kWide);
     if (ends_[i].qp->has_untransmitted()) transmit_requests(i, now, always_room ? kWide : random() % kWide);
   }
+  if (datagrams_ && datagrams_->has_untransmitted()) transmit_datagrams(now, always_room ? kWide : random() % kWide);
 }
 
 void Station::run_timers(Instant now) {
@@ -207,6 +234,7 @@ const Gid& Station::address() const {
 }
 
 bool Station::has_work() const {
+  if (datagrams_ && datagrams_->has_untransmitted()) return true;
   return std::any_of(ends_.begin(), ends_.end(),
                      [](const End& end) { return end.qp->has_untransmitted() || end.receiving()->has_responses(); });
 }
@@ -229,6 +257,11 @@ Drop Station::deliver(const Datagram& datagram, Instant now) {
   if (told != computed) return Drop::kIcrcMismatch;
   wire::Packet packet;
   if (const Drop drop = wire::decode_packet(bytes, true, packet); drop != Drop::kNone) return drop;
+  if (datagrams_ && packet.bth.destination_qpn == datagrams_->qpn()) {
+    const Drop drop = datagrams_->on_packet(packet, datagram.envelope, bytes.size(), now);
+    datagrams_delivered_ += drop == Drop::kNone ? 1U : 0U;
+    return drop;
+  }
   const auto connection = connection_of(packet.bth.destination_qpn.value());
   if (!connection) return Drop::kUnknownQpn;
   const End& end = ends_[*connection];

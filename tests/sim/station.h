@@ -48,6 +48,7 @@ class Station final : engine::TransportObserver {
   static constexpr std::byte kGuard{0xa5};
   static constexpr std::size_t kGuardSize = 64;
   static constexpr std::uint32_t kSharedReceives = 32;
+  static constexpr std::uint32_t kDatagramDepth = 16;  // of each queue of datagrams
 
   Station(std::uint8_t number, Network& network, std::size_t memory);
   Station(const Station&) = delete;
@@ -57,6 +58,15 @@ class Station final : engine::TransportObserver {
   void add_connection(const Agreement& agreement, bool shared);
   // Brings it up towards the same connection of `peer`.
   void connect(std::size_t connection, Station& peer);
+
+  // Makes the queue pair for datagrams, ready to send and receive.
+  void add_datagrams();
+  // Requires, as all with datagrams in the name: add_datagrams().
+  engine::QueuePair& datagrams() { return *datagrams_; }
+  engine::AddressHandle datagram_address(const Station& peer);
+  engine::testing::QueueSink& datagram_send_completions() { return datagram_send_completions_; }
+  engine::testing::QueueSink& datagram_receive_completions() { return datagram_receive_completions_; }
+  std::uint64_t datagrams_delivered() const { return datagrams_delivered_; }
 
   std::size_t connections() const { return ends_.size(); }
   engine::QueuePair& queue_pair(std::size_t connection) { return *ends_[connection].qp; }
@@ -115,7 +125,9 @@ class Station final : engine::TransportObserver {
   }
   void on_datagram(const Datagram& datagram, Instant now);
   Drop deliver(const Datagram& datagram, Instant now);
-  void send(std::size_t connection, const engine::Transmit& packet, Instant now);
+  // `connection`: none for a datagram.
+  void send(std::optional<std::size_t> connection, const engine::Transmit& packet, Instant now);
+  void transmit_datagrams(Instant now, std::size_t budget);
   void transmit_requests(std::size_t connection, Instant now, std::size_t budget);
   void transmit_responses(std::size_t connection, Instant now, std::size_t budget);
 
@@ -131,6 +143,10 @@ class Station final : engine::TransportObserver {
   engine::testing::QueueSink receive_completions_{4096};
   engine::testing::QueueSource shared_{kSharedReceives, engine::kMaxSge};
   std::vector<End> ends_;
+  engine::testing::QueueSink datagram_send_completions_;
+  engine::testing::QueueSink datagram_receive_completions_;
+  std::unique_ptr<engine::QueuePair> datagrams_;
+  std::uint64_t datagrams_delivered_ = 0;
   Watch watch_;
   std::array<std::uint64_t, kDropCount> drops_{};
   std::array<std::uint64_t, 32> events_{};
