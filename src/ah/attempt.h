@@ -37,6 +37,10 @@ struct Attempt {
   // Nothing where the deadline passed first; otherwise the outcome.
   std::optional<Status> wait(Deadline deadline) const;
 
+  // What the binding's Core knows of it; guarded by Core's mutex.
+  bool outdated = false;  // what it goes by has changed since it began: its failure would say nothing of now
+  bool remade = false;    // it was outdated once, and begun anew
+
  private:
   Binding* const binding_ = nullptr;
   mutable std::mutex mutex_;

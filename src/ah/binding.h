@@ -75,6 +75,7 @@ struct alignas(64) Entry {
   bool mac_moved : 1 = false;            // it said different things while the address was made
   bool neighbour_forgotten : 1 = false;  // the kernel no longer watches the next hop
   bool aged : 1 = false;                 // its replacement was asked for because of its age
+  bool neighbour_failed : 1 = false;     // while it was made the kernel gave the next hop up
   bool graced = false;  // retired, and no sender can be reading it any more; guarded by Core's sweep_mutex_
 
   // When a scan last saw that it had been used.
@@ -127,7 +128,6 @@ struct alignas(64) Binding {
   std::unique_ptr<Trouble> trouble;  // null: all is well
   bool charged = false;              // its account pays for it; else its attempt waits for memory, or has failed to
   bool again = false;                // something changed during the attempt: run another after it
-  bool outdated = false;             // what the attempt goes by has changed: its failure would say nothing
   AhCause cause = AhCause::kNone;    // of the attempt, and of the one after it
 };
 

@@ -202,11 +202,14 @@ class Core : public std::enable_shared_from_this<Core> {
   Neighbour ask_neighbour(const NextHop& hop) const;
   Status create_address(Binding& binding, Entry& entry);
   Status take_grant(Binding& binding, std::optional<Deadline>& patience);
-  void on_created(Binding& binding, Entry& entry, Epoch begun, const Neighbour& neighbour);
+  // `link`: the port's own MAC address before the device was asked.
+  void on_created(Binding& binding, Entry& entry, Epoch begun, const Neighbour& neighbour,
+                  const std::optional<MacAddress>& link);
   void on_refused(Binding& binding, Entry& entry, const Error& error, bool may_look_again);
   std::vector<Binding*> take_claimants(Binding& binding, Entry& entry);  // Requires: mutex_
   void discard(Entry& entry);                                            // Requires: mutex_, never published
   void publish(Binding& binding, Entry& entry);                          // Requires: mutex_
+  bool make_anew(Binding& binding, const Error& error);                  // Requires: mutex_
   void fail(Binding& binding, Error error, const Gid& next_hop = {});    // Requires: mutex_
   void conclude(Binding& binding, std::optional<Error> error);           // Requires: mutex_
   std::int64_t back_off_ns(const Binding& binding) const;
@@ -236,7 +239,11 @@ class Core : public std::enable_shared_from_this<Core> {
   void retire(Entry& entry, const DestinationKey& key);
   void destroy(Entry& entry);     // Requires: mutex_, nothing points to it and it is off the device
   void forget(Binding& binding);  // Requires: mutex_, unheld, unlinked
-  std::size_t trim_negative();    // Requires: mutex_; how many
+  enum class Trim {
+    kUnwanted,  // what is tried again of itself stays
+    kAny,       // unwanted ones first
+  };
+  std::size_t trim_negative(Trim which);  // Requires: mutex_; how many
   enum class Shortage {
     kSlot,    // max_entries of this directory
     kMemory,  // of the account
@@ -270,12 +277,17 @@ class Core : public std::enable_shared_from_this<Core> {
   Result<GidEntries> read_own(bool& changed);
   // All below require mutex_.
   void doubt_each(AhCause cause);  // by the look that is queued next
-  void queue_revalidate();
+  enum class Revalidate {
+    kEntries,   // and where the table has changed, what failed
+    kFailures,  // too, whatever the table says
+  };
+  void queue_revalidate(Revalidate what);
   void refresh(Entry& entry, AhCause cause);  // made anew
   void recheck(Entry& entry, AhCause cause);  // resolved anew, and made anew only where the outcome differs
   // Its source is gone: no look-up finds it from now on, and another is made where one can be.
   void let_go(Entry& entry, AhCause cause);
   void count_stale(AhCause cause);
+  static bool each_binding(const Binding& /*binding*/) { return true; }
   void outdate_attempts(const std::function<bool(const Binding&)>& concerned);
   void forgive_failed(const std::function<bool(const Binding&)>& concerned);
   void announce(AhEvent::Kind kind, const Binding& binding, AhCause cause, const Error* error = nullptr);
@@ -287,18 +299,19 @@ class Core : public std::enable_shared_from_this<Core> {
   void on_neighbour(const NetworkChange& change);
   void on_neighbour(Entry& entry, const NetworkChange& change);
   void outdate_attempt_of(Entry& entry);
+  void expect_no_notice(Entry& entry);  // of its next hop: it is made anew after a while
   void on_route(const NetworkChange& change);
   void on_address(const NetworkChange& change);
   static bool is_among(const std::vector<Removed>& removed, const GidEntry& source);
   void on_link(const NetworkChange& change);
-  void revalidate_later();
+  void revalidate_later(Revalidate what);
   void look_later();
   void queue_look(std::int64_t now);
   void on_notices_lost();
   bool is_of_port(std::uint32_t netdev) const;
   bool is_own_link_new(std::uint32_t netdev, const MacAddress& mac);
   void recheck_links();
-  void learn_link(std::uint32_t netdev);  // without mutex_
+  std::optional<MacAddress> learn_link(std::uint32_t netdev);  // without mutex_
 
   // core_keep.cc
   void keep();
@@ -357,14 +370,18 @@ class Core : public std::enable_shared_from_this<Core> {
   std::vector<std::uint32_t> free_slots_;
   std::vector<Entry*> retired_;
   std::vector<Binding*> forgotten_;
-  Holdings handle_holdings_;   // by binding, which has the first itself
-  Holdings lease_holdings_;    // by entry
-  std::size_t sweeping_ = 0;   // retired entries that a sweep has in its hands
-  std::size_t unwell_ = 0;     // bindings with Trouble
-  std::size_t under_way_ = 0;  // bindings with an Attempt
-  std::size_t unpaid_ = 0;     // bindings in table_ that are not charged
+  Holdings handle_holdings_;    // by binding, which has the first itself
+  Holdings lease_holdings_;     // by entry
+  std::size_t sweeping_ = 0;    // retired entries that a sweep has in its hands
+  std::size_t trim_above_ = 0;  // bindings with Trouble, before the next trim
+  std::size_t unwell_ = 0;      // bindings with Trouble
+  std::size_t under_way_ = 0;   // bindings with an Attempt
+  std::size_t unpaid_ = 0;      // bindings in table_ that are not charged
   Epoch epoch_;
   bool revalidate_queued_ = false;
+  AhCause table_cause_ = AhCause::kGid;        // of what the queued one finds in the table
+  bool revalidate_failures_ = false;           // the queued one looks at what failed too
+  bool revalidate_failures_later_ = false;     // so does the one at next_revalidate_ns_
   std::uint64_t revalidate_before_ = 0;        // the queued one makes anew what was begun before this Epoch::all
   AhCause revalidate_cause_ = AhCause::kNone;  // why; the first since the last look
   std::vector<Removed> removed_;

@@ -87,7 +87,7 @@ Error Core::still_failing(const Binding& binding, std::int64_t now) const {
 
 Binding* Core::make_binding(const DestinationKey& key) {
   if (table_.size() >= 2 * max_entries_ + options_.max_negative) {
-    trim_negative();
+    trim_negative(Trim::kAny);
     if (table_.size() >= 2 * max_entries_ + options_.max_negative) return nullptr;
   }
   const bool charged = account_->charge_memory(kDestinationBytes);
@@ -103,7 +103,7 @@ Binding* Core::make_binding(const DestinationKey& key) {
 // What waits is memory too. As many as there are destinations that could make room may wait, or a few.
 bool Core::may_wait_for_memory() {
   const auto may = [this] { return unpaid_ < std::max(kFew, table_.size() - unpaid_); };
-  if (!may()) trim_negative();
+  if (!may()) trim_negative(Trim::kAny);
   return may();
 }
 

@@ -63,7 +63,7 @@ void Core::run_attempt(Binding& binding, Try how) {
   {
     const Lock lock(mutex_);
     begun = epoch_;
-    binding.outdated = false;
+    binding.attempt->outdated = false;
   }
   Result<Resolved> resolved = resolve_now(binding.key);
   if (!resolved && how.may_look_again && may_be_stale_table(resolved.error())) {
@@ -77,7 +77,7 @@ void Core::run_attempt(Binding& binding, Try how) {
     fail(binding, resolved.error());
     return;
   }
-  learn_link(resolved->hop.netdev);
+  const std::optional<MacAddress> link = learn_link(resolved->hop.netdev);
   // Before and after: what differs changed while the device resolved it.
   const Neighbour before = ask_neighbour(resolved->hop);
   const NextHop hop = resolved->hop;
@@ -87,7 +87,8 @@ void Core::run_attempt(Binding& binding, Try how) {
   if (const Status made = create_address(binding, *entry); !made) {
     on_refused(binding, *entry, made.error(), how.may_look_again);
   } else {
-    on_created(binding, *entry, begun, ask_neighbour(hop));
+    learn_link(hop.netdev);  // a notice of it is forgotten while nothing leaves by it
+    on_created(binding, *entry, begun, ask_neighbour(hop), link);
   }
 }
 
@@ -161,6 +162,7 @@ Entry* Core::share(Binding& binding, const Resolved& resolved, const Neighbour& 
   Entry& there = *found;
   if (there.state == EntryState::kCreating) {
     if (begun.any != epoch_.any) binding.again = true;
+    if (there.first_binding->attempt->outdated) binding.attempt->outdated = true;
     waiters_[&there].push_back(&binding);
     return &there;
   }
@@ -170,6 +172,7 @@ Entry* Core::share(Binding& binding, const Resolved& resolved, const Neighbour& 
     return nullptr;
   }
   if (!there.mac() && there.mac_known) there.set_mac(neighbour.mac);
+  if (neighbour.known && !neighbour.mac && there.mac()) expect_no_notice(there);
   if (begun.any != epoch_.any) binding.again = true;
   if (binding.entry.load(std::memory_order_relaxed) == &there) ++counts_.rechecked;
   publish(binding, there);
@@ -314,7 +317,7 @@ void Core::run_parked() {
     std::deque<Parked>& line = stale ? parked_stale_ : parked_;
     const Parked next = line.front();
     line.pop_front();
-    pool_.submit(stale ? Lane::kReplace : Lane::kFirst, [this, next, paid = !device_gone_] {
+    pool_.submit(lane_of(*next.binding), [this, next, paid = !device_gone_] {
       run_attempt(*next.binding, {.may_look_again = next.how.may_look_again, .paid = paid});
     });
   }
@@ -328,7 +331,8 @@ std::vector<Binding*> Core::take_claimants(Binding& binding, Entry& entry) {
   return claimants;
 }
 
-void Core::on_created(Binding& binding, Entry& entry, Epoch begun, const Neighbour& neighbour) {
+void Core::on_created(Binding& binding, Entry& entry, Epoch begun, const Neighbour& neighbour,
+                      const std::optional<MacAddress>& link) {
   const Lock lock(mutex_);
   entry.state = EntryState::kReady;
   entry.first_binding = nullptr;
@@ -341,7 +345,11 @@ void Core::on_created(Binding& binding, Entry& entry, Epoch begun, const Neighbo
     entry.mac_moved = entry.mac_moved || (entry.mac() && neighbour.mac && entry.mac() != neighbour.mac);
     // Made while the kernel had none: the device needed none, and the first that is heard of is no other.
     entry.mac_known = true;
-    if (neighbour.mac) entry.set_mac(neighbour.mac);
+    if (neighbour.mac) {
+      entry.set_mac(neighbour.mac);
+    } else if (entry.mac()) {
+      expect_no_notice(entry);
+    }
   }
   const bool in_doubt = begun.any != epoch_.any;
   for (Binding* claimant : take_claimants(binding, entry)) {
@@ -361,9 +369,12 @@ void Core::on_created(Binding& binding, Entry& entry, Epoch begun, const Neighbo
     detach(entry);
   }
   if (entry.mac_moved && entry.state == EntryState::kReady) refresh(entry, AhCause::kNeighbour);
+  const auto own = link_macs_.find(hop_of(entry).netdev);
+  const bool link_moved = link && own != link_macs_.end() && own->second != *link;
+  if (link_moved && entry.state == EntryState::kReady) refresh(entry, AhCause::kLink);
   if (entry.state == EntryState::kReady && is_among(removed_, entry.path->source)) let_go(entry, AhCause::kAddress);
   // The look at each source passed this one over, since it was not ready.
-  if (in_doubt) queue_revalidate();
+  if (in_doubt) queue_revalidate(Revalidate::kEntries);
 }
 
 void Core::keep_within_age(Entry& entry) {
@@ -422,12 +433,20 @@ void Core::publish(Binding& binding, Entry& entry) {
   announce(old != nullptr ? AhEvent::Kind::kReplaced : AhEvent::Kind::kReady, binding, binding.cause);
 }
 
-// An attempt that failed by what was so before the network changed is made anew: who waits for it goes on waiting.
+// An attempt that failed by what was so before the network changed is made anew, once: who waits for it goes on
+// waiting.
+bool Core::make_anew(Binding& binding, const Error& error) {
+  Attempt& attempt = *binding.attempt;
+  if (!attempt.outdated || attempt.remade || closed_ || device_gone_ || error.code == ErrorCode::kExhausted)
+    return false;
+  attempt.remade = true;
+  binding.again = false;
+  pool_.submit(lane_of(binding), [this, &binding] { run_attempt(binding, {}); });
+  return true;
+}
+
 void Core::fail(Binding& binding, Error error, const Gid& next_hop) {
-  if (std::exchange(binding.outdated, false) && error.code != ErrorCode::kExhausted && !closed_ && !device_gone_) {
-    pool_.submit(lane_of(binding), [this, &binding] { run_attempt(binding, {}); });
-    return;
-  }
+  if (make_anew(binding, error)) return;
   ++counts_.failed;
   announce(AhEvent::Kind::kFailed, binding, binding.cause, &error);
   const std::int64_t now = now_ns();
@@ -444,7 +463,7 @@ void Core::fail(Binding& binding, Error error, const Gid& next_hop) {
   const bool full = error.code == ErrorCode::kExhausted;
   const std::int64_t back_off = back_off_ns(binding);
   trouble.unasked_at_ns = now + (full ? std::min(back_off, kLongestWhileFull_ns) : back_off);
-  trouble.retry_at_ns = full ? now : trouble.unasked_at_ns;
+  trouble.retry_at_ns = full || binding.attempt->outdated ? now : trouble.unasked_at_ns;
   trouble.error = error;
   conclude(binding, std::move(error));
   poke_keeper();
@@ -461,7 +480,12 @@ void Core::conclude(Binding& binding, std::optional<Error> error) {
   attempt->finish(std::move(error));
   const bool again = std::exchange(binding.again, false);
   if (again && !closed_ && !device_gone_) start_attempt(binding, lane_of(binding), binding.cause);
-  if (unwell_ > options_.max_negative) trim_negative();
+  if (unwell_ <= options_.max_negative) {
+    trim_above_ = options_.max_negative;
+  } else if (unwell_ > trim_above_) {
+    trim_negative(Trim::kUnwanted);
+    trim_above_ = std::max(options_.max_negative, unwell_ + options_.max_negative / 2);
+  }
 }
 
 // Each directory draws lots of its own: two hosts whose peer went away do not come back to it together.

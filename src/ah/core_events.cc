@@ -111,8 +111,13 @@ void Core::doubt(bool all, AhCause cause) {
   gids_.invalidate();
   const Lock lock(mutex_);
   ++epoch_.any;
-  if (all) doubt_each(cause);
-  queue_revalidate();
+  outdate_attempts(each_binding);
+  if (all) {
+    doubt_each(cause);
+  } else {
+    table_cause_ = cause;
+  }
+  queue_revalidate(Revalidate::kFailures);
 }
 
 void Core::doubt_each(AhCause cause) {
@@ -120,7 +125,8 @@ void Core::doubt_each(AhCause cause) {
   revalidate_before_ = ++epoch_.all;
 }
 
-void Core::queue_revalidate() {
+void Core::queue_revalidate(Revalidate what) {
+  revalidate_failures_ = revalidate_failures_ || what == Revalidate::kFailures;
   if (revalidate_queued_ || closed_) return;
   revalidate_queued_ = true;
   pool_.submit(Lane::kUrgent, [this] { revalidate(); });
@@ -133,7 +139,8 @@ void Core::look_at_table() {
   if (!changed) return;
   const Lock lock(mutex_);
   ++epoch_.any;
-  queue_revalidate();
+  outdate_attempts(each_binding);
+  queue_revalidate(Revalidate::kFailures);
 }
 
 // An old table that is published after a newer one would stay: so one at a time, each read inside.
@@ -166,11 +173,15 @@ Result<GidEntries> Core::read_own(bool& changed) {
 void Core::revalidate() {
   std::uint64_t before = 0;
   AhCause cause = AhCause::kNone;
+  AhCause table_cause = AhCause::kNone;
+  bool failures = false;
   {
     const Lock lock(mutex_);
     revalidate_queued_ = false;
+    failures = std::exchange(revalidate_failures_, false);
     before = std::exchange(revalidate_before_, 0);
     cause = revalidate_cause_;
+    table_cause = std::exchange(table_cause_, AhCause::kGid);
   }
   bool changed = false;
   const Result<GidEntries> table = read_own(changed);
@@ -189,23 +200,22 @@ void Core::revalidate() {
     }
     if (!table) present = true;  // nothing is known: try to make it anew, and keep it until then
     if (!present) {
-      let_go(*entry, AhCause::kGid);
+      let_go(*entry, table_cause);
     } else if (!in_place) {
-      refresh(*entry, AhCause::kGid);
+      refresh(*entry, table_cause);
     } else if (before != 0 && is_earlier(entry->begun_all, before)) {
       refresh(*entry, cause);
     }
   }
-  const auto each = [](const Binding&) { return true; };
-  outdate_attempts(each);
-  forgive_failed(each);
+  if (changed) outdate_attempts(each_binding);
+  if (changed || failures) forgive_failed(each_binding);
 }
 
 // Those under way may have resolved their destination already, by what was so before.
 void Core::outdate_attempts(const std::function<bool(const Binding&)>& concerned) {
   if (under_way_ == 0) return;
   table_.for_each([&](Binding& binding) {
-    if (binding.attempt && concerned(binding)) binding.outdated = true;
+    if (binding.attempt && concerned(binding)) binding.attempt->outdated = true;
   });
 }
 
@@ -216,7 +226,7 @@ void Core::forgive_failed(const std::function<bool(const Binding&)>& concerned) 
   const std::int64_t now = now_ns();
   table_.for_each([&](Binding& binding) {
     if (!binding.trouble || binding.trouble->error.code == ErrorCode::kExhausted || !concerned(binding)) return;
-    binding.trouble->retry_at_ns = 0;
+    binding.trouble->retry_at_ns = now;
     if (is_wanted(binding, now)) start_attempt(binding, lane_of(binding), binding.cause);
   });
 }

@@ -67,7 +67,7 @@ std::int64_t Core::tick() {
     if (now >= next_revalidate_ns_) {
       next_revalidate_ns_ = kNever;
       gids_.invalidate();
-      queue_revalidate();
+      queue_revalidate(std::exchange(revalidate_failures_later_, false) ? Revalidate::kFailures : Revalidate::kEntries);
     }
     if (now >= next_look_ns_) queue_look(now);
     if (now >= next_own_ns_) {

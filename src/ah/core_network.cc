@@ -105,8 +105,12 @@ void Core::on_neighbour(Entry& entry, const NetworkChange& change) {
     return;
   }
   if (entry.state == EntryState::kCreating) {
-    if (!change.mac) return;  // the creation itself will tell
-    if (entry.mac() != change.mac) outdate_attempt_of(entry);
+    if (!change.mac) {  // the creation itself will tell
+      entry.neighbour_failed = true;
+      return;
+    }
+    if (entry.mac() != change.mac || entry.neighbour_failed) outdate_attempt_of(entry);
+    entry.neighbour_failed = false;
     entry.mac_moved = entry.mac_moved || (entry.mac() && entry.mac() != change.mac);
     entry.set_mac(change.mac);
     entry.mac_known = true;
@@ -123,10 +127,7 @@ void Core::on_neighbour(Entry& entry, const NetworkChange& change) {
     return;
   }
   if (change.removed && !change.mac && change.address) {
-    entry.neighbour_forgotten = true;
-    entry.aged = false;
-    next_due_ns_ = std::min(next_due_ns_, due_ns_of(entry));
-    poke_keeper();
+    expect_no_notice(entry);
     return;
   }
   refresh(entry, AhCause::kNeighbour);
@@ -134,10 +135,18 @@ void Core::on_neighbour(Entry& entry, const NetworkChange& change) {
 
 // Its next hop has answered: a refusal that comes now is of the time before.
 void Core::outdate_attempt_of(Entry& entry) {
-  entry.first_binding->outdated = true;
+  entry.first_binding->attempt->outdated = true;
   const auto waiting = waiters_.find(&entry);
   if (waiting == waiters_.end()) return;
-  for (Binding* binding : waiting->second) binding->outdated = true;
+  for (Binding* binding : waiting->second) binding->attempt->outdated = true;
+}
+
+// The kernel does not watch it any more.
+void Core::expect_no_notice(Entry& entry) {
+  entry.neighbour_forgotten = true;
+  entry.aged = false;
+  next_due_ns_ = std::min(next_due_ns_, due_ns_of(entry));
+  poke_keeper();
 }
 
 void Core::on_route(const NetworkChange& change) {
@@ -152,14 +161,19 @@ void Core::on_route(const NetworkChange& change) {
 }
 
 void Core::on_address(const NetworkChange& change) {
-  std::erase_if(removed_, [&](const Removed& one) {
-    return one.address == change.address && (change.netdev == 0 || one.netdev == change.netdev);
-  });
+  const bool was_removed =
+      0 != std::erase_if(removed_, [&](const Removed& one) {
+        return one.address == change.address && (change.netdev == 0 || one.netdev == change.netdev);
+      });
   if (change.removed && change.address) {
     removed_.push_back({*change.address, change.netdev, now_ns() + options_.device_lag.count()});
   }
-  queue_revalidate();
-  revalidate_later();
+  outdate_attempts(each_binding);
+  // The kernel tells of an address again whenever its lifetime is extended: that alone is no news to what failed.
+  const Revalidate what = was_removed && !change.removed ? Revalidate::kFailures : Revalidate::kEntries;
+  queue_revalidate(what);
+  // By then one that was removed may serve again, where the device has it still.
+  revalidate_later(change.removed ? Revalidate::kFailures : what);
   for (Entry* entry : by_slot_) {
     if (entry == nullptr || entry->state != EntryState::kReady || !may_leave_by(*entry, change.netdev)) continue;
     if (is_among(removed_, entry->path->source)) {
@@ -202,8 +216,9 @@ bool Core::is_own_link_new(std::uint32_t netdev, const MacAddress& mac) {
 
 void Core::on_link(const NetworkChange& change) {
   const bool other_mac = change.netdev != 0 && change.mac && is_own_link_new(change.netdev, *change.mac);
-  queue_revalidate();
-  revalidate_later();
+  outdate_attempts(each_binding);
+  queue_revalidate(Revalidate::kFailures);
+  revalidate_later(Revalidate::kFailures);
   for (Entry* entry : by_slot_) {
     if (entry == nullptr || entry->state != EntryState::kReady || !may_leave_by(*entry, change.netdev)) continue;
     if (other_mac) {
@@ -216,7 +231,8 @@ void Core::on_link(const NetworkChange& change) {
 
 // The device learns of addresses from the same kernel, maybe later than this host does, and the event in which it says
 // so may be lost: its table is looked at once more.
-void Core::revalidate_later() {
+void Core::revalidate_later(Revalidate what) {
+  revalidate_failures_later_ = revalidate_failures_later_ || what == Revalidate::kFailures;
   next_revalidate_ns_ = now_ns() + options_.device_lag.count();
   poke_keeper();
 }
@@ -239,7 +255,8 @@ void Core::queue_look(std::int64_t now) {
 // Where neighbours cannot be asked, nothing tells what is still right.
 void Core::on_notices_lost() {
   if (!options_.neighbours) doubt_each(AhCause::kNoticesLost);
-  queue_revalidate();
+  outdate_attempts(each_binding);
+  queue_revalidate(Revalidate::kFailures);
   pool_.submit(Lane::kUrgent, [this] { recheck_links(); });
   if (!options_.neighbours) return;
   for (Entry* entry : by_slot_) {
@@ -260,16 +277,17 @@ void Core::recheck_links() {
   }
 }
 
-// So that the first notice of a link can be compared with something.
-void Core::learn_link(std::uint32_t netdev) {
-  if (netdev == 0) return;
+// So that the first notice of a link can be compared with something. What it is known to be.
+std::optional<MacAddress> Core::learn_link(std::uint32_t netdev) {
+  if (netdev == 0) return std::nullopt;
   {
     const Lock lock(mutex_);
-    if (link_macs_.count(netdev) != 0) return;
+    if (const auto known = link_macs_.find(netdev); known != link_macs_.end()) return known->second;
   }
   const std::optional<MacAddress> mac = own_mac(netdev);
+  if (!mac) return std::nullopt;
   const Lock lock(mutex_);
-  if (mac) link_macs_.try_emplace(netdev, *mac);
+  return link_macs_.try_emplace(netdev, *mac).first->second;
 }
 
 }  // namespace verbena::ah

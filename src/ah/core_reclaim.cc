@@ -165,17 +165,24 @@ void Core::forget(Binding& binding) {
   forgotten_.push_back(&binding);
 }
 
-// Forgets half of the failed destinations, those first that may be tried again soonest.
-std::size_t Core::trim_negative() {
-  std::vector<Binding*> negative;
+// Forgets half of the failed destinations, those first that may be tried again soonest. What had an address, and is
+// tried again of itself, goes only where there is nothing else, and is told of.
+std::size_t Core::trim_negative(Trim which) {
+  const std::int64_t now = now_ns();
+  std::vector<Binding*> unwanted, wanted;
   table_.for_each([&](Binding& binding) {
     const bool ready = binding.entry.load(std::memory_order_relaxed) != nullptr;
-    if (!ready && binding.trouble && is_unheld(binding)) negative.push_back(&binding);
+    if (ready || !binding.trouble || !is_unheld(binding)) return;
+    (is_wanted(binding, now) ? wanted : unwanted).push_back(&binding);
   });
+  std::vector<Binding*>& negative = unwanted.empty() && which == Trim::kAny ? wanted : unwanted;
   std::sort(negative.begin(), negative.end(),
             [](const Binding* a, const Binding* b) { return a->trouble->retry_at_ns < b->trouble->retry_at_ns; });
   const std::size_t going = (negative.size() + 1) / 2;
-  for (std::size_t i = 0; i < going; ++i) forget(*negative[i]);
+  for (std::size_t i = 0; i < going; ++i) {
+    if (negative[i]->generation != 0) announce(AhEvent::Kind::kEvicted, *negative[i], AhCause::kPressure);
+    forget(*negative[i]);
+  }
   if (going != 0) poke_keeper();
   return going;
 }
@@ -211,7 +218,7 @@ std::size_t Core::ask_for_room(Shortage shortage, std::size_t most) {
   }
   if (shortage == Shortage::kMemory) {
     const Lock lock(mutex_);
-    if (const std::size_t given = trim_negative(); given != 0) return given;
+    if (const std::size_t given = trim_negative(Trim::kAny); given != 0) return given;
   }
   if (shortage != Shortage::kSlot && arbiter_->has_siblings(*account_, this)) {
     if (const std::size_t given = ask_siblings(shortage, most); given != 0) return given;
@@ -234,10 +241,13 @@ std::size_t Core::ask_siblings(Shortage shortage, std::size_t most) {
   return arbiter_->make_siblings_give(*account_, this, call);
 }
 
-// Nobody has anything idle, and what is wanted would replace something stale: that one must go first.
+// Nobody has anything idle, and what is wanted would replace something stale: that one must go first, where room is
+// what comes of it.
 void Core::give_up_stale(Binding& binding) {
   const Entry* own = binding.entry.load(std::memory_order_relaxed);
   if (closed_ || own == nullptr || !own->stale) return;
+  const bool is_last = own->first_binding == &binding && binding.next_sharing == nullptr;
+  if (!is_last || own->leases.load(std::memory_order_acquire) != 0) return;
   unlink(binding);
   announce(AhEvent::Kind::kGone, binding, AhCause::kPressure);
 }
@@ -261,7 +271,7 @@ std::size_t Core::give_idle(const Arbiter::Call& call) {
   {
     const Lock lock(mutex_);
     if (closed_ || device_gone_) return 0;
-    if (call.memory) given = trim_negative();
+    if (call.memory) given = trim_negative(Trim::kAny);
     if (given == 0) {
       given = reclaim(call.most, call.idle_since, call.cause);
       (call.cause == AhCause::kShare ? counts_.reclaimed_share : counts_.reclaimed_pressure) += given;

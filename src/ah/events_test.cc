@@ -374,6 +374,23 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
+TEST_F(Events, WhatTheTableShowsIsCountedByTheEventThatLedToTheLook) {
+  AhDirectory directory = make_directory(fed(options()));
+  const AhHandle handle = *directory.acquire(to(2), soon());
+  std::vector<GidPlace> gids = usual_gids();
+  const auto moves = [&](ibv_event_type type, std::uint64_t AhStats::*count) {
+    gids.insert(gids.begin(), GidPlace{});
+    set_gids("fake0", 1, gids);
+    const AhStats before = directory.stats();
+    directory.on_async_event(event_of(type));
+    EXPECT_TRUE(eventually([&] { return directory.stats().replaced == before.replaced + 1; }));
+    EXPECT_EQ(directory.stats().*count, before.*count + 1) << ibv_event_type_str(type);
+  };
+  moves(IBV_EVENT_PORT_ERR, &AhStats::stale_port);
+  moves(IBV_EVENT_PKEY_CHANGE, &AhStats::stale_pkey);
+  moves(IBV_EVENT_GID_CHANGE, &AhStats::stale_gid);
+}
+
 TEST_F(Events, ASubscriberForWhomNoThreadCanBeMadeIsRefusedInWords) {
   AhDirectory directory = make_directory(fed(options()));
   pthread_attr_t usual;

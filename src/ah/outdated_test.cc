@@ -105,13 +105,17 @@ TEST_F(Outdated, AnAddressThatComesBackWhileItsAbsenceIsReportedIsTaken) {
   const AhHandle none = directory.acquire(to(3), soon()).value_or(AhHandle{});
   ASSERT_FALSE(none);
   ASSERT_TRUE(eventually([&] { return directory.stats().pending == 0; }));
+  // What that attempt left to be looked at is done before what an event asks for.
+  ibv_async_event event{};
+  event.event_type = IBV_EVENT_GID_CHANGE;
+  event.element.port_num = 1;
+  const std::uint64_t reads = table_reads();
+  directory.on_async_event(event);
+  ASSERT_TRUE(eventually([&] { return table_reads() > reads; }));
   set_table_hook([this] { gate.stop(); });
   AhTicket ticket = directory.acquire_async(to(2));
   gate.await();  // it has read the table without the address
   set_gids("fake0", 1, usual_gids());
-  ibv_async_event event{};
-  event.event_type = IBV_EVENT_GID_CHANGE;
-  event.element.port_num = 1;
   directory.on_async_event(event);
   // In one step with what makes the attempt anew, what had failed before may be asked for again.
   ASSERT_TRUE(eventually([&] { return directory.acquire(to(3), soon()).has_value(); }));
@@ -120,6 +124,80 @@ TEST_F(Outdated, AnAddressThatComesBackWhileItsAbsenceIsReportedIsTaken) {
   EXPECT_TRUE(ticket.wait(soon()));
   EXPECT_EQ(directory.stats().failed, failed);
   set_table_hook({});
+}
+
+// Whatever happens in each attempt: who waits is answered after the second.
+TEST_F(Outdated, AnAttemptIsMadeAnewOnce) {
+  AhDirectory directory;
+  std::atomic<int> attempts = 0;
+  set_create_hook([&](const ibv_ah_attr&) {
+    ++attempts;
+    directory.on_network_change({.kind = Kind::kRoute, .address = ipv4(0), .prefix_length = 96 + 8});
+    return ETIMEDOUT;
+  });
+  directory = make_directory();
+  const AhTicket ticket = directory.acquire_async(to(2));
+  EXPECT_FALSE(ticket.wait(soon()));
+  EXPECT_EQ(2, attempts);
+  EXPECT_EQ(1U, directory.stats().failed);
+  // The second was outdated too: it says nothing of now.
+  EXPECT_FALSE(directory.acquire(to(2), soon()));
+  EXPECT_EQ(4, attempts);
+}
+
+// The kernel says so whenever a lifetime is extended.
+TEST_F(Outdated, AnAddressThatIsToldOfAgainEndsNoBackOff) {
+  set_create_hook([](const ibv_ah_attr& wanted) { return wanted.grh.dgid.raw[15] == 2 ? ETIMEDOUT : 0; });
+  AhDirectory directory = make_directory();
+  EXPECT_FALSE(directory.acquire(to(2), soon()));
+  const std::uint64_t asked = attempts();
+  directory.on_network_change({.kind = Kind::kAddress, .netdev = kNetdev, .address = ipv4(1)});
+  const AhHandle other = *directory.acquire(to(3), soon());
+  EXPECT_FALSE(directory.acquire(to(2), soon()));
+  EXPECT_EQ(asked + 1, attempts());
+  EXPECT_EQ(1U, directory.stats().negative_hits);
+}
+
+// Two destinations that come to one handle: the second joins when what refuses the first is outdated already.
+TEST_F(Outdated, WhoJoinsIsNotToldTheOldFailure) {
+  set_create_hook([&, first = std::make_shared<std::atomic<bool>>(true)](const ibv_ah_attr&) {
+    if (!first->exchange(false)) return 0;
+    gate.stop();
+    return ETIMEDOUT;
+  });
+  AhDirectory directory = make_directory();
+  AhTicket ticket = directory.acquire_async(to(2));
+  gate.await();
+  directory.on_network_change({.kind = Kind::kRoute, .address = ipv4(0), .prefix_length = 96 + 8});
+  Destination same = to(2);
+  same.netdev = kNetdev;
+  AhTicket joined = directory.acquire_async(same);
+  // It has joined when another, asked for after it, is there: the others of the pool are idle.
+  ASSERT_TRUE(directory.acquire(to(3), soon()));
+  gate.open();
+  expect_no_failure(directory, std::move(ticket));
+  expect_no_failure(directory, std::move(joined));
+}
+
+// What had an address and lost it with the port's own is tried again of itself, however many there are.
+TEST_F(Outdated, ManyMoreThanMaxNegativeComeBack) {
+  AhDirectoryOptions with = options();
+  with.max_negative = 16;
+  AhDirectory directory = make_directory(with);
+  AhSender sender = std::move(*directory.make_sender());
+  constexpr std::uint32_t kPeers = 1'000;
+  for (std::uint32_t peer = 2; peer < 2 + kPeers; ++peer) ASSERT_TRUE(directory.acquire(to(peer), soon()));
+  set_gids("fake0", 1, {});
+  ibv_async_event event{};
+  event.event_type = IBV_EVENT_GID_CHANGE;
+  event.element.port_num = 1;
+  directory.on_async_event(event);
+  ASSERT_TRUE(eventually([&] { return directory.stats().failed >= kPeers && directory.stats().pending == 0; }));
+  set_gids("fake0", 1, usual_gids());
+  directory.on_async_event(event);
+  EXPECT_TRUE(eventually([&] { return directory.stats().ready == kPeers; })) << directory.stats().ready;
+  for (std::uint32_t peer = 2; peer < 2 + kPeers; ++peer) EXPECT_NE(nullptr, sender.next(to(peer))) << peer;
+  sender.drained();
 }
 
 }  // namespace

@@ -13,13 +13,14 @@ namespace {
 // What failed before has its turn after so many of the others.
 constexpr unsigned kMostPassedOver = 8;
 
-bool is_slow(Lane lane) {
-  return lane == Lane::kReplace || lane == Lane::kRestore || lane == Lane::kLater;
+bool has_failed(Lane lane) {
+  return lane == Lane::kRestore || lane == Lane::kLater;
 }
 
 }  // namespace
 
-WorkPool::WorkPool(unsigned threads) : later_limit_(std::max(1U, threads / 2)) {
+WorkPool::WorkPool(unsigned threads)
+    : failed_limit_(std::max(1U, threads / 2)), slow_limit_(std::max(2U, threads) - 1) {
   try {
     for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
   } catch (...) {
@@ -84,16 +85,16 @@ void WorkPool::take_due() {
   }
 }
 
-// The slow lanes get the next free thread while none is at work for them, and where there is but one thread, every
-// second turn; what failed before, when it was passed over often enough.
+// Replacements get the next free thread while none is at work for them, and where there is but one thread, every second
+// turn; what failed before, when it was passed over often enough.
 std::optional<Lane> WorkPool::next_lane() const {
   if (!line(Lane::kUrgent).empty()) return Lane::kUrgent;
-  const bool slow_may = running_later_ < later_limit_;
-  const std::optional<Lane> failed = slow_may ? next_of_failed() : std::nullopt;
+  const bool slow_may = running_replace_ + running_failed_ < slow_limit_;
+  const std::optional<Lane> failed = slow_may && running_failed_ < failed_limit_ ? next_of_failed() : std::nullopt;
   if (failed && passed_over_ >= kMostPassedOver) return failed;
   const bool replace_may = slow_may && !line(Lane::kReplace).empty();
   if (line(Lane::kFirst).empty()) return replace_may ? std::optional(Lane::kReplace) : failed;
-  return replace_may && running_later_ == 0 && !slow_had_turn_ ? Lane::kReplace : Lane::kFirst;
+  return replace_may && running_replace_ == 0 && !replace_had_turn_ ? Lane::kReplace : Lane::kFirst;
 }
 
 std::optional<Lane> WorkPool::next_of_failed() const {
@@ -104,7 +105,7 @@ std::optional<Lane> WorkPool::next_of_failed() const {
 }
 
 WorkPool::Work WorkPool::take(Lane lane) {
-  if (lane == Lane::kRestore || lane == Lane::kLater) {
+  if (has_failed(lane)) {
     passed_over_ = 0;
     restore_had_turn_ = lane == Lane::kRestore;
   } else if (lane != Lane::kUrgent && next_of_failed()) {
@@ -112,7 +113,7 @@ WorkPool::Work WorkPool::take(Lane lane) {
   }
   Work work = std::move(line(lane).front());
   line(lane).pop_front();
-  if (lane != Lane::kUrgent) slow_had_turn_ = lane != Lane::kFirst;
+  if (lane == Lane::kFirst || lane == Lane::kReplace) replace_had_turn_ = lane == Lane::kReplace;
   return work;
 }
 
@@ -134,16 +135,16 @@ void WorkPool::run() {
     }
     if (!lane) continue;
     Work work = take(*lane);
-    const bool later = is_slow(*lane);
+    unsigned* const kind = has_failed(*lane) ? &running_failed_ : *lane == Lane::kReplace ? &running_replace_ : nullptr;
     ++running_;
-    running_later_ += later ? 1U : 0U;
+    if (kind != nullptr) ++*kind;
     if (next_lane() || !delayed_.empty()) work_.notify_one();
     lock.unlock();
     work();
     work = nullptr;
     lock.lock();
     --running_;
-    running_later_ -= later ? 1U : 0U;
+    if (kind != nullptr) --*kind;
     if (running_ == 0) idle_.notify_all();
   }
 }

@@ -3,7 +3,8 @@
 // Five lanes. What finds out which addresses are still right goes before all. What somebody waits for and what replaces
 // something stale share the threads: neither waits for all of the other, however long its line is. What failed before
 // comes last, and still in bounded time: one of it after every few of the others, by turns of what had an address and
-// what never had one. The last three never take more than half of the threads: dead peers do not hold up the living.
+// what never had one. It never takes more than half of the threads: dead peers do not hold up the living. Nor do
+// replacements and what failed before take all threads together, where there are several.
 // Work may have a due time, before which it holds no thread.
 #pragma once
 
@@ -67,17 +68,19 @@ class WorkPool {
   std::optional<Lane> next_of_failed() const;
   Work take(Lane lane);
 
-  const unsigned later_limit_;
+  const unsigned failed_limit_;  // threads for what failed before
+  const unsigned slow_limit_;    // and for replacements with it
   std::mutex mutex_;
   std::condition_variable work_;
   std::condition_variable idle_;
   std::array<std::deque<Work>, 5> lines_;  // by Lane; guarded by mutex_, as all below
   std::multimap<Deadline::Clock::time_point, Delayed> delayed_;
-  bool slow_had_turn_ = false;     // the last that was taken, but for kUrgent, was not of kFirst
+  bool replace_had_turn_ = false;  // the last of kFirst and kReplace that was taken was of kReplace
   bool restore_had_turn_ = false;  // the last of kRestore and kLater that was taken was of kRestore
   unsigned passed_over_ = 0;       // taken of kFirst and kReplace while something that failed before was waiting
   unsigned running_ = 0;
-  unsigned running_later_ = 0;
+  unsigned running_replace_ = 0;
+  unsigned running_failed_ = 0;
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };

@@ -55,6 +55,39 @@ TEST(WorkPool, WhatFailedBeforeHasItsTurnsWithinAStream) {
   EXPECT_EQ(order.find('m'), 26U) << order;
 }
 
+// Of four threads dead peers hold two; replacements go on whatever is asked for first, and whatever hangs.
+TEST(WorkPool, WhatFailedBeforeHoldsUpNoReplacement) {
+  WorkPool pool(4);
+  std::latch go(1);
+  std::latch begun(2);
+  std::latch replaced(20);
+  std::latch created(20);
+  for (int i = 0; i < 10; ++i) {
+    pool.submit(i % 2 == 0 ? Lane::kRestore : Lane::kLater, [&] {
+      if (!begun.try_wait()) begun.count_down();
+      go.wait();
+    });
+  }
+  begun.wait();
+  for (int i = 0; i < 20; ++i) {
+    pool.submit(Lane::kReplace, [&] { replaced.count_down(); });
+    pool.submit(Lane::kFirst, [&] { created.count_down(); });
+  }
+  replaced.wait();
+  created.wait();
+  go.count_down();
+}
+
+TEST(WorkPool, ReplacementsThatHangLeaveAThreadToWhatIsNew) {
+  WorkPool pool(4);
+  std::latch go(1);
+  std::latch created(20);
+  for (int i = 0; i < 10; ++i) pool.submit(i % 2 == 0 ? Lane::kReplace : Lane::kRestore, [&] { go.wait(); });
+  for (int i = 0; i < 20; ++i) pool.submit(Lane::kFirst, [&] { created.count_down(); });
+  created.wait();
+  go.count_down();
+}
+
 TEST(WorkPool, WhatIsNotDueHoldsNoThread) {
   WorkPool pool(1);
   std::string order;  // of the one thread, and read when it has told
