@@ -133,7 +133,7 @@ class VERBENA_API AhDirectory {
   Result<EffectiveAddress> effective(const AhHandle& handle) const;
   // The destination with the static rate that keeps this port from flooding a slower one at the far end, where it names
   // no rate of its own. `far` as the peer tells it; 0: not known, and the rate stays the port's. A call into the
-  // device.
+  // device; after close() none is made, and the port's speed counts as not known.
   Destination paced(Destination destination, PortSpeed far) const;
   AhStats stats() const;
   std::vector<AhRow> rows() const;

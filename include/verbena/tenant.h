@@ -44,7 +44,7 @@ struct VERBENA_API TenantRelease {
   std::uint64_t directories = 0;      // closed
   std::uint64_t address_handles = 0;  // destroyed by this close
   bool domain = false;                // the protection domain is deallocated
-  std::vector<AhLeftover> left;       // of directories with work in flight or leases, and what they still have
+  std::vector<AhLeftover> left;  // of directories with work in flight, leases or calls under way: what they still have
   std::vector<LiveObject> leaked;  // memory regions, queue pairs and completion queues still there, with their places
   Status status;                   // why the domain is still there
 

@@ -102,6 +102,7 @@ Result<std::shared_ptr<Core>> Core::create(ibv_pd* domain, Keeper domain_keeper,
   parts.domain_keeper = std::move(domain_keeper);
   parts.facts = {.domain = domain, .port = port, .link_layer = view->link_layer, .grh_required = view->grh_required};
   parts.device = ibv_get_device_name(domain->context->device);
+  parts.kind = rdma::kind_of(*domain->context->device);
   parts.max_entries = options.max_entries;
   if (device.max_ah > 0) parts.max_entries = std::min(parts.max_entries, static_cast<std::size_t>(device.max_ah));
   parts.options = with_bounded_times(std::move(options));
@@ -159,6 +160,7 @@ Core::Core(Parts parts)
       domain_keeper_(std::move(parts.domain_keeper)),
       facts_(parts.facts),
       device_(parts.device),
+      kind_(parts.kind),
       options_(parts.options),
       name_(name_of(parts)),
       max_entries_(parts.max_entries),

@@ -323,6 +323,11 @@ Result<Destination> Core::reply_to(const ibv_wc& completion, std::span<const std
     if (closed_ || device_gone_) return tl::make_unexpected(unavailable());
   }
   if ((completion.wc_flags & IBV_WC_GRH) == 0) return reply_from(completion, grh, {});
+  const Visit visit(*this);
+  if (!visit) {
+    const Lock lock(mutex_);
+    return tl::make_unexpected(unavailable());
+  }
   const Result<GidEntries> table = gids_.entries();
   if (!table) return tl::make_unexpected(table.error());
   return reply_from(completion, grh, **table);

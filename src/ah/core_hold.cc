@@ -84,6 +84,7 @@ AhLeftover Core::leftover() {
   left.senders = rests();
   const Lock lock(mutex_);
   const std::int64_t now = now_ns();
+  left.calls_under_way = has_calls_under_way();
   for (const Entry* entry : by_slot_) {
     if (entry != nullptr) left.rows.push_back(row_of(*entry, now));
   }

@@ -5,12 +5,13 @@
 #include <utility>
 
 #include "ah/core.h"
-#include "rdma/device_kind.h"
 #include "rdma/kernel_hop_limit.h"
 
 namespace verbena::ah {
 
 PortSpeed Core::port_speed() const {
+  const Visit visit(*this);
+  if (!visit) return {};
   const Result<PortView> view = query_port(domain_->context, facts_.port);
   return {.bits_per_second = view ? view->bits_per_second : 0};
 }
@@ -39,12 +40,11 @@ Result<EffectiveAddress> Core::effective(const Binding& binding) {
 
 // Without mutex_: asks the kernel.
 void Core::add_untold_changes(EffectiveAddress& address) const {
-  const rdma::DeviceKind kind = rdma::kind_of(*domain_->context->device);
-  if (kind != rdma::DeviceKind::kKernelSoftware || address.attributes.is_global == 0) return;
+  if (kind_ != rdma::DeviceKind::kKernelSoftware || address.attributes.is_global == 0) return;
   if (address.destination.gid.is_multicast()) return;  // the kernel resolves nothing
   const Result<Route> route = options_.routes(address.destination.gid, address.source.netdev);
   const auto hops = route ? rdma::kernel_hop_limit(address.destination.gid, *route) : std::nullopt;
-  std::string change = rdma::apply_kernel_hop_limit(kind, address.source.type, hops, address.attributes);
+  std::string change = rdma::apply_kernel_hop_limit(kind_, address.source.type, hops, address.attributes);
   if (!change.empty()) address.changes.push_back(std::move(change));
 }
 

@@ -193,7 +193,7 @@ TenantRelease Tenant::close(Deadline deadline) {
     AhLeftover left = core->close(deadline);
     ++released.directories;
     released.address_handles += core->stats().destroyed - before;
-    if (left.rows.empty()) core->let_go_of_domain();
+    core->let_go_of_domain();
     if (!left.empty()) released.left.push_back(std::move(left));
   }
   if (state_->domain) {
