@@ -216,10 +216,13 @@ void Core::leave_arbiter() {
   seat.swap(seat_);
 }
 
+// The last one deallocates the domain when it goes, and may tell the application that the device refuses: without a
+// lock, since the application may drop what it has of this then.
 void Core::let_go_of_domain() {
+  Keeper keeper;
   const std::lock_guard sweeping(sweep_mutex_);
   const Lock lock(mutex_);
-  if (closed_ && free_slots_.size() == max_entries_ && !has_calls_under_way()) domain_keeper_.reset();
+  if (closed_ && free_slots_.size() == max_entries_ && !has_calls_under_way()) keeper.swap(domain_keeper_);
 }
 
 void Core::shut_down() {
