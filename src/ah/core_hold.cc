@@ -106,6 +106,7 @@ void Core::name_what_stays() {
       if (queue->names(entry->slot)) place = queue->place;
     }
     detail::note_alive(entry->address, "address handle of " + in_words(asked(*entry)), place, domain_);
+    detail::note_left_behind(entry->address);
   }
 }
 
