@@ -372,6 +372,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::unordered_map<const Entry*, std::vector<Binding*>> waiters_;  // while kCreating: who else wants it
   std::unordered_map<const Entry*, DestinationKey> parted_;          // of retired ones: what they were for
   std::unordered_map<const Entry*, ibv_ah_attr> made_as_;            // where the device changed what it was given
+  std::unordered_map<const Entry*, std::string> release_errors_;     // of retired ones that the device kept: the last
   std::vector<Entry*> by_slot_;                                      // all entries; null where free
   std::vector<std::uint32_t> hop_tags_;  // by slot: what the next hop hashes to; 0: it has none
   std::vector<std::uint32_t> free_slots_;
@@ -397,10 +398,9 @@ class Core : public std::enable_shared_from_this<Core> {
   bool parked_queued_ = false;  // run_parked() is queued
   bool closed_ = false;
   bool device_gone_ = false;
-  mutable std::size_t visits_ = 0;  // that live
+  mutable std::size_t visits_ = 0;    // that live
   std::shared_ptr<const Seat> seat_;  // null where it has left the arbiter
   AhStats counts_;                    // events only; what is there now is counted when asked for
-  std::string last_release_error_;
   std::int64_t next_aged_scan_ns_ = kNever;
   std::int64_t next_retry_ns_ = kNever;
   std::int64_t next_due_ns_ = kNever;

@@ -124,7 +124,7 @@ AhRow Core::row_of(const Entry& entry, std::int64_t now) const {
   row.leases = entry.leases.load(std::memory_order_relaxed);
   row.in_flight = is_in_flight(entry);
   row.age = std::chrono::nanoseconds(entry.created_ns != 0 ? now - entry.created_ns : 0);
-  if (entry.state == EntryState::kRetired) row.last_error = last_release_error_;
+  if (const auto kept = release_errors_.find(&entry); kept != release_errors_.end()) row.last_error = kept->second;
   row.next_hop = hop_of(entry).address;
   row.mac = entry.mac();
   note_longest(row, entry, now);
