@@ -73,6 +73,8 @@ struct AhDirectoryOptions {
   // Older than this, an address handle is made anew although nothing is known against it; 0: never. The last resort,
   // for networks whose changes this host cannot see.
   std::chrono::nanoseconds max_age{0};
+  // A next hop that the kernel has forgotten is resolved again, by making its addresses anew, at most once in that time.
+  std::chrono::nanoseconds forgotten_age = std::chrono::seconds(30);
   // How far the device may lag behind the host's kernel. A source whose address the kernel removed is not used for that
   // long although the device's GID table still shows it, and the table is read once more when it is over. Up to an
   // hour.

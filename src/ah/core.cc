@@ -34,7 +34,8 @@ constexpr std::array kTimes{TimeOption{"idle_age", &AhDirectoryOptions::idle_age
                             TimeOption{"max_back_off", &AhDirectoryOptions::max_back_off},
                             TimeOption{"close_grace", &AhDirectoryOptions::close_grace},
                             TimeOption{"leak_age", &AhDirectoryOptions::leak_age},
-                            TimeOption{"max_age", &AhDirectoryOptions::max_age}};
+                            TimeOption{"max_age", &AhDirectoryOptions::max_age},
+                            TimeOption{"forgotten_age", &AhDirectoryOptions::forgotten_age}};
 
 std::uint64_t random_seed() {
   std::random_device device;

@@ -356,10 +356,10 @@ TEST_F(Lifetime, TimesThatMeanForEverAreTakenAndNegativeOnesRefusedInWords) {
   using Options = AhDirectoryOptions;
   constexpr auto kForEver = std::chrono::nanoseconds::max();
   const std::vector<std::pair<std::string, std::chrono::nanoseconds Options::*>> times{
-      {"idle_age", &Options::idle_age},         {"first_back_off", &Options::first_back_off},
-      {"max_back_off", &Options::max_back_off}, {"close_grace", &Options::close_grace},
-      {"leak_age", &Options::leak_age},         {"max_age", &Options::max_age},
-      {"device_lag", &Options::device_lag}};
+      {"idle_age", &Options::idle_age},           {"first_back_off", &Options::first_back_off},
+      {"max_back_off", &Options::max_back_off},   {"close_grace", &Options::close_grace},
+      {"leak_age", &Options::leak_age},           {"max_age", &Options::max_age},
+      {"forgotten_age", &Options::forgotten_age}, {"device_lag", &Options::device_lag}};
   for (const auto& [name, which] : times) {
     const Result<AhDirectory> negative = with(which, std::chrono::nanoseconds(-1));
     ASSERT_FALSE(negative) << name;
