@@ -252,6 +252,8 @@ Result<AhSender> Core::make_sender(const CallSite& place) {
                     name_, bytes, max_entries_, most));
   }
   if (!charge_sender(bytes)) {
+    const Lock lock(mutex_);
+    if (closed_ || device_gone_) return tl::make_unexpected(unavailable());
     return failure(
         ErrorCode::kExhausted,
         fmt::format("a sender of {} takes {} bytes, which is more than the tenant may have beside the {} that "
