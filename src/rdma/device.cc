@@ -25,9 +25,10 @@ std::string joined(const std::vector<std::string>& names) {
   return text;
 }
 
-std::uint8_t port_count(ibv_context* context) {
+// Wider than a port number: a device may have 255.
+unsigned port_count(ibv_context* context) {
   ibv_device_attr attributes{};
-  return ibv_query_device(context, &attributes) == 0 ? attributes.phys_port_cnt : std::uint8_t{1};
+  return ibv_query_device(context, &attributes) == 0 ? attributes.phys_port_cnt : 1U;
 }
 
 bool is_usable(ibv_context* context, const PortView& view) {
@@ -86,9 +87,9 @@ Result<Context> Context::open_first_usable() {
       reasons += "; " + context.error().message;
       continue;
     }
-    const std::uint8_t ports = port_count(context->get());
-    for (std::uint8_t port = 1; port <= ports; ++port) {
-      const Result<PortView> view = context->query_port(port);
+    const unsigned ports = port_count(context->get());
+    for (unsigned port = 1; port <= ports; ++port) {
+      const Result<PortView> view = context->query_port(static_cast<std::uint8_t>(port));
       if (view && is_usable(context->get(), *view)) return context;
       reasons += view ? fmt::format("; {} port {} is {} and has {}", name, port, view->state,
                                     view->active ? "no address" : "no link")
@@ -119,9 +120,9 @@ Result<PortView> Context::query_port(std::uint8_t port) const {
 
 Result<PortView> Context::first_active_port() const {
   std::string states;
-  const std::uint8_t ports = port_count(get());
-  for (std::uint8_t port = 1; port <= ports; ++port) {
-    Result<PortView> view = query_port(port);
+  const unsigned ports = port_count(get());
+  for (unsigned port = 1; port <= ports; ++port) {
+    Result<PortView> view = query_port(static_cast<std::uint8_t>(port));
     if (view && view->active) return view;
     states += view ? fmt::format("; port {} is {}", port, view->state) : "; " + view.error().message;
   }
