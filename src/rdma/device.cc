@@ -42,6 +42,10 @@ bool is_usable(ibv_context* context, const PortView& view) {
   return false;
 }
 
+tl::unexpected<Error> is_not_open() {
+  return failure(ErrorCode::kInvalidArgument, "the device is not open: the context is empty or was closed");
+}
+
 }  // namespace
 
 Result<DeviceList> DeviceList::read() {
@@ -59,7 +63,7 @@ Result<DeviceList> DeviceList::read() {
 
 std::vector<std::string> DeviceList::names() const {
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < size_; ++i) names.emplace_back(ibv_get_device_name((*this)[i]));
+  for (std::size_t i = 0; i < size(); ++i) names.emplace_back(ibv_get_device_name((*this)[i]));
   return names;
 }
 
@@ -103,10 +107,11 @@ Result<Context> Context::open_first_usable() {
 }
 
 std::string Context::name() const {
-  return ibv_get_device_name(get()->device);
+  return get() != nullptr ? ibv_get_device_name(get()->device) : "";
 }
 
 Result<ibv_device_attr> Context::query_device() const {
+  if (get() == nullptr) return is_not_open();
   ibv_device_attr attributes{};
   if (const int code = ibv_query_device(get(), &attributes); code != 0) {
     return rdma::verbs_failure("ibv_query_device", "of " + name(), rdma::errno_of(code));
@@ -119,6 +124,7 @@ Result<PortView> Context::query_port(std::uint8_t port) const {
 }
 
 Result<PortView> Context::first_active_port() const {
+  if (get() == nullptr) return is_not_open();
   std::string states;
   const unsigned ports = port_count(get());
   for (unsigned port = 1; port <= ports; ++port) {
@@ -132,6 +138,7 @@ Result<PortView> Context::first_active_port() const {
 }
 
 Result<PortView> query_port(ibv_context* context, std::uint8_t port) {
+  if (context == nullptr) return is_not_open();
   ibv_port_attr attributes{};
   if (const int code = ibv_query_port(context, port, &attributes); code != 0) {
     return rdma::verbs_failure("ibv_query_port",
