@@ -73,6 +73,8 @@ struct AhDirectoryOptions {
   // Older than this, an address handle is made anew although nothing is known against it; 0: never. The last resort,
   // for networks whose changes this host cannot see.
   std::chrono::nanoseconds max_age{0};
+  // At most once in that time a next hop that the kernel has forgotten is resolved again: its addresses are made anew.
+  std::chrono::nanoseconds forgotten_age = std::chrono::seconds(30);
   // How far the device may lag behind the host's kernel. A source whose address the kernel removed is not used for that
   // long although the device's GID table still shows it, and the table is read once more when it is over. Up to an
   // hour.
@@ -133,7 +135,7 @@ class VERBENA_API AhDirectory {
   Result<EffectiveAddress> effective(const AhHandle& handle) const;
   // The destination with the static rate that keeps this port from flooding a slower one at the far end, where it names
   // no rate of its own. `far` as the peer tells it; 0: not known, and the rate stays the port's. A call into the
-  // device.
+  // device; after close() none is made, and the port's speed counts as not known.
   Destination paced(Destination destination, PortSpeed far) const;
   AhStats stats() const;
   std::vector<AhRow> rows() const;
@@ -150,8 +152,8 @@ class VERBENA_API AhDirectory {
   // until then.
   void on_network_change(const NetworkChange& change);
 
-  // Tells what happens from now on; an error where no thread can be made for it. The subscriber must not destroy the
-  // directory. unsubscribe(): when it returns, the subscriber is not running and will not run again.
+  // Tells what happens from now on; an error where it is empty, or no thread can be made for it. The subscriber must
+  // not destroy the directory. unsubscribe(): when it returns, the subscriber is not running and will not run again.
   using Subscription = std::uint64_t;
   Result<Subscription> subscribe(AhSubscriber subscriber);
   void unsubscribe(Subscription subscription);

@@ -150,7 +150,9 @@ struct AhLeftover {
   std::uint64_t handles = 0;          // counted handles still held; they are safe to drop, and find nothing any more
   std::vector<AhHolding> held;        // these handles and the leases, by place, the longest held first
   std::vector<AhSenderRest> senders;  // those with work in flight
-  bool empty() const noexcept { return rows.empty() && handles == 0; }
+  // A call into the device, or a look-up in the network, has not returned: the domain is to stay. Close again.
+  bool calls_under_way = false;
+  bool empty() const noexcept { return rows.empty() && handles == 0 && !calls_under_way; }
 };
 
 // What keeps each address handle on the device, and who holds on.

@@ -23,8 +23,8 @@ class VERBENA_API DeviceList : public VerbsOwner<ibv_device*> {
  public:
   static Result<DeviceList> read();
 
-  std::size_t size() const noexcept { return size_; }
-  bool empty() const noexcept { return size_ == 0; }
+  std::size_t size() const noexcept { return get() != nullptr ? size_ : 0; }
+  bool empty() const noexcept { return size() == 0; }
   // Requires: index < size().
   ibv_device* operator[](std::size_t index) const noexcept { return get()[index]; }
   std::vector<std::string> names() const;
@@ -55,7 +55,8 @@ struct PortView {
 //
 // Thread-safety: const functions, any thread.
 // Ownership:     owns the ibv_context; kept open by every object made from it.
-// Errors:        kNotFound names the devices there are; kPermission and kUnavailable say what to do.
+// Errors:        kNotFound names the devices there are; kPermission and kUnavailable say what to do. An empty one
+//                has no name, and gives kInvalidArgument.
 class VERBENA_API Context : public VerbsOwner<ibv_context> {
  public:
   Context() = default;

@@ -33,7 +33,9 @@ VERBENA_API void note_alive(const void* object, std::string what, const CallSite
 VERBENA_API void note_uses(const void* user, const void* object);
 // A new domain: what an earlier one at this address has left is none of its own.
 VERBENA_API void note_new_domain(const ibv_pd* domain) noexcept;
-// Ignored where it is not known.
+// The owner goes, and what it owned stays: listed from now on, whatever comes to lie at its address. Ignored where it
+// is not known, as the next.
+VERBENA_API void note_left_behind(const void* object) noexcept;
 VERBENA_API void note_gone(const void* object) noexcept;
 
 }  // namespace detail

@@ -22,8 +22,9 @@ class VERBENA_API MemoryRegion : public VerbsOwner<ibv_mr> {
   // `access` as IBV_ACCESS_*.
   static Result<MemoryRegion> create(const ProtectionDomain& domain, std::span<std::byte> memory,
                                      int access = IBV_ACCESS_LOCAL_WRITE, CallSite place = CallSite::current());
-  std::uint32_t lkey() const noexcept { return get()->lkey; }
-  std::uint32_t rkey() const noexcept { return get()->rkey; }
+  // 0 where it is empty.
+  std::uint32_t lkey() const noexcept { return get() != nullptr ? get()->lkey : 0; }
+  std::uint32_t rkey() const noexcept { return get() != nullptr ? get()->rkey : 0; }
 
  private:
   using VerbsOwner::VerbsOwner;
@@ -43,8 +44,9 @@ class VERBENA_API DatagramBuffers {
   static Result<DatagramBuffers> create(const ProtectionDomain& domain, std::size_t slots, std::size_t payload_bytes,
                                         CallSite place = CallSite::current());
 
-  std::size_t size() const noexcept { return slots_; }
-  std::size_t payload_capacity() const noexcept { return payload_bytes_; }
+  // 0 where it is empty, both.
+  std::size_t size() const noexcept { return memory_ ? slots_ : 0; }
+  std::size_t payload_capacity() const noexcept { return memory_ ? payload_bytes_ : 0; }
 
   // Requires, for all: index < size().
   std::span<std::byte> payload(std::size_t index) noexcept { return {at(index) + kGrhBytes, payload_bytes_}; }

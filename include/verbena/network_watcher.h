@@ -39,6 +39,7 @@ class VERBENA_API NetworkWatcher {
   NetworkWatcher& operator=(const NetworkWatcher&) = delete;
   ~NetworkWatcher();
 
+  // An empty one is told nothing.
   Ticket subscribe(Subscriber subscriber);
   // When it returns, the subscriber is not running and will not run again; from within the subscriber itself, it will
   // not run again.

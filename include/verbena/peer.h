@@ -49,6 +49,7 @@ enum class PeerStanding : std::uint8_t {
   kQuarantined,  // replaced or let go a short while ago: drop what it says
 };
 
+// Times of more than a year are taken as a year, and negative ones as 0.
 struct PeerTableOptions {
   std::chrono::nanoseconds quarantine = std::chrono::seconds(30);
   std::chrono::nanoseconds probe_after{0};  // unheard of for so long: a probe is due; 0: no probes
@@ -81,7 +82,7 @@ class VERBENA_API PeerTable {
  public:
   using Instant = std::chrono::steady_clock::time_point;
 
-  explicit PeerTable(const PeerTableOptions& options = {}) : options_(options) {}
+  explicit PeerTable(const PeerTableOptions& options = {});
 
   // Getters.
   PeerStanding standing(const AhPeer& peer) const;

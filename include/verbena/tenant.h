@@ -44,7 +44,7 @@ struct VERBENA_API TenantRelease {
   std::uint64_t directories = 0;      // closed
   std::uint64_t address_handles = 0;  // destroyed by this close
   bool domain = false;                // the protection domain is deallocated
-  std::vector<AhLeftover> left;       // of directories with work in flight or leases, and what they still have
+  std::vector<AhLeftover> left;  // of directories with work in flight, leases or calls under way: what they still have
   std::vector<LiveObject> leaked;  // memory regions, queue pairs and completion queues still there, with their places
   Status status;                   // why the domain is still there
 
@@ -56,7 +56,8 @@ struct VERBENA_API TenantRelease {
 // Thread-safety: all functions, any thread; close() by one at a time.
 // Ownership:     move-only. Owns the domain; closes the directories made from it, which may outlive it and then find
 //                nothing.
-// Errors:        close() tells what is left, and may be called again; the destructor reports it (release_failure.h).
+// Errors:        close() tells what is left, and may be called again; the destructor reports it (release_failure.h). An
+//                empty one (by default, or moved from) has nothing, and its directory() gives kInvalidArgument.
 class VERBENA_API Tenant {
  public:
   // kInvalidArgument for options that make no sense, with the value and what to use.

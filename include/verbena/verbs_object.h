@@ -40,7 +40,10 @@ class VerbsObject {
   VerbsObject(const VerbsObject&) = delete;
   VerbsObject& operator=(const VerbsObject&) = delete;
   ~VerbsObject() {
-    if (Status status = release(); !status) detail::report_release_failure(status.error());
+    if (Status status = release(); !status) {
+      detail::note_left_behind(this);
+      detail::report_release_failure(status.error());
+    }
   }
 
   Raw* get() const noexcept { return raw_; }

@@ -59,6 +59,7 @@ std::string in_words(const AhLeftover& left) {
     add(fmt::format("{} address handle(s) are left on the device: {}", left.rows.size(),
                     listed(left.rows, ", ", kept_in_words)));
   }
+  if (left.calls_under_way) add("a call into the device, or a look-up in the network, has not returned");
   const auto words = [](const auto& one) { return in_words(one); };
   if (!left.senders.empty()) add(listed(left.senders, "; ", words));
   if (!left.held.empty()) add(listed(left.held, "; ", words));

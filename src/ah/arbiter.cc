@@ -24,10 +24,13 @@ Registry& registry() {
 }  // namespace
 
 bool Account::charge_memory(std::size_t bytes) noexcept {
-  const std::size_t before = memory_.fetch_add(bytes, std::memory_order_relaxed);
-  if (limits_.max_memory == 0 || before + bytes <= limits_.max_memory) return true;
-  memory_.fetch_sub(bytes, std::memory_order_relaxed);
-  return false;
+  const std::size_t most = limits_.max_memory == 0 ? std::numeric_limits<std::size_t>::max() : limits_.max_memory;
+  std::size_t before = memory_.load(std::memory_order_relaxed);
+  // What is refused is never seen in the sum: it would make somebody else's charge fail that fits.
+  do {
+    if (before > most || bytes > most - before) return false;
+  } while (!memory_.compare_exchange_weak(before, before + bytes, std::memory_order_relaxed));
+  return true;
 }
 
 void Account::put_back_creation() {

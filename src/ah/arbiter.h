@@ -59,6 +59,20 @@ class Account {
   std::size_t members_ = 0;
 };
 
+// Memory that was charged to an account: released again, unless it is kept.
+class MemoryCharge {
+ public:
+  MemoryCharge(Account& account, std::size_t bytes) noexcept : account_(account), bytes_(bytes) {}
+  MemoryCharge(const MemoryCharge&) = delete;
+  MemoryCharge& operator=(const MemoryCharge&) = delete;
+  ~MemoryCharge() { account_.release_memory(bytes_); }
+  void keep() noexcept { bytes_ = 0; }
+
+ private:
+  Account& account_;
+  std::size_t bytes_;
+};
+
 enum class Grant : std::uint8_t { kGranted, kBudget, kFull };
 
 class Arbiter;

@@ -34,7 +34,8 @@ constexpr std::array kTimes{TimeOption{"idle_age", &AhDirectoryOptions::idle_age
                             TimeOption{"max_back_off", &AhDirectoryOptions::max_back_off},
                             TimeOption{"close_grace", &AhDirectoryOptions::close_grace},
                             TimeOption{"leak_age", &AhDirectoryOptions::leak_age},
-                            TimeOption{"max_age", &AhDirectoryOptions::max_age}};
+                            TimeOption{"max_age", &AhDirectoryOptions::max_age},
+                            TimeOption{"forgotten_age", &AhDirectoryOptions::forgotten_age}};
 
 std::uint64_t random_seed() {
   std::random_device device;
@@ -102,6 +103,7 @@ Result<std::shared_ptr<Core>> Core::create(ibv_pd* domain, Keeper domain_keeper,
   parts.domain_keeper = std::move(domain_keeper);
   parts.facts = {.domain = domain, .port = port, .link_layer = view->link_layer, .grh_required = view->grh_required};
   parts.device = ibv_get_device_name(domain->context->device);
+  parts.kind = rdma::kind_of(*domain->context->device);
   parts.max_entries = options.max_entries;
   if (device.max_ah > 0) parts.max_entries = std::min(parts.max_entries, static_cast<std::size_t>(device.max_ah));
   parts.options = with_bounded_times(std::move(options));
@@ -159,6 +161,7 @@ Core::Core(Parts parts)
       domain_keeper_(std::move(parts.domain_keeper)),
       facts_(parts.facts),
       device_(parts.device),
+      kind_(parts.kind),
       options_(parts.options),
       name_(name_of(parts)),
       max_entries_(parts.max_entries),

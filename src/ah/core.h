@@ -39,6 +39,7 @@
 #include "ah/send_queue.h"
 #include "ah/slab_pool.h"
 #include "ah/work_pool.h"
+#include "rdma/device_kind.h"
 #include "rdma/event_watcher.h"
 #include "verbena/address_directory.h"
 #include "verbena/call_site.h"
@@ -59,6 +60,7 @@ class Core : public std::enable_shared_from_this<Core> {
     Keeper domain_keeper;  // null where the application keeps it
     PortFacts facts;
     std::string device;
+    rdma::DeviceKind kind = rdma::DeviceKind::kHardware;
     std::size_t max_entries = 0;
     std::shared_ptr<const Seat> seat;
     std::shared_ptr<Account> account;
@@ -109,7 +111,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void on_network_change(const NetworkChange& change);
 
   // core_report.cc
-  PortSpeed port_speed() const;  // 0 where the device does not say; asks it
+  PortSpeed port_speed() const;  // 0 where the device does not say, or the directory has closed; asks the device
   Result<EffectiveAddress> effective(const Binding& binding);
   // What the device is known to change without telling.
   void add_untold_changes(EffectiveAddress& address) const;
@@ -127,7 +129,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // For another account of the device, or another directory of the same, by its threads.
   std::size_t give_idle(const Arbiter::Call& call);
-  // After a close() that left nothing: the domain may go before this does.
+  // Where a close() left nothing that needs the domain: that may go before this does.
   void let_go_of_domain();
 
   const std::string& name() const noexcept { return name_; }
@@ -169,6 +171,21 @@ class Core : public std::enable_shared_from_this<Core> {
   struct Neighbour {
     bool known = false;
     std::optional<MacAddress> mac;
+  };
+
+  // A call into the device by who is no thread of the pool: while it lives, close() waits, and the domain stays. Made
+  // without mutex_. False where the directory has closed: then no call may be made.
+  class Visit {
+   public:
+    explicit Visit(const Core& core);
+    Visit(const Visit&) = delete;
+    Visit& operator=(const Visit&) = delete;
+    ~Visit();
+    explicit operator bool() const noexcept { return open_; }
+
+   private:
+    const Core& core_;
+    bool open_ = false;
   };
 
   static std::int64_t now_ns() noexcept;
@@ -320,6 +337,8 @@ class Core : public std::enable_shared_from_this<Core> {
   void forget_unasked(std::int64_t now);  // Requires: mutex_
   void refresh_aged(std::int64_t now);    // Requires: mutex_
   void retry_failed(std::int64_t now);    // Requires: mutex_
+  void stop_listening();
+  bool has_calls_under_way();  // Requires: mutex_, closed_
   void leave_arbiter();
   void poke_keeper();
 
@@ -340,6 +359,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Keeper domain_keeper_;  // constant until let_go_of_domain()
   const PortFacts facts_;
   const std::string device_;
+  const rdma::DeviceKind kind_;
   const AhDirectoryOptions options_;
   const std::string name_;
   const std::size_t max_entries_;
@@ -365,6 +385,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::unordered_map<const Entry*, std::vector<Binding*>> waiters_;  // while kCreating: who else wants it
   std::unordered_map<const Entry*, DestinationKey> parted_;          // of retired ones: what they were for
   std::unordered_map<const Entry*, ibv_ah_attr> made_as_;            // where the device changed what it was given
+  std::unordered_map<const Entry*, std::string> release_errors_;     // of retired ones that the device kept: the last
   std::vector<Entry*> by_slot_;                                      // all entries; null where free
   std::vector<std::uint32_t> hop_tags_;  // by slot: what the next hop hashes to; 0: it has none
   std::vector<std::uint32_t> free_slots_;
@@ -394,9 +415,9 @@ class Core : public std::enable_shared_from_this<Core> {
   bool parked_queued_ = false;  // run_parked() is queued
   bool closed_ = false;
   bool device_gone_ = false;
+  mutable std::size_t visits_ = 0;    // that live
   std::shared_ptr<const Seat> seat_;  // null where it has left the arbiter
   AhStats counts_;                    // events only; what is there now is counted when asked for
-  std::string last_release_error_;
   std::int64_t next_aged_scan_ns_ = kNever;
   std::int64_t next_retry_ns_ = kNever;
   std::int64_t next_due_ns_ = kNever;

@@ -92,12 +92,15 @@ Binding* Core::make_binding(const DestinationKey& key) {
   }
   const bool charged = account_->charge_memory(kDestinationBytes);
   if (!charged && !may_wait_for_memory()) return nullptr;
-  Binding* binding = binding_pool_.make(key);
+  MemoryCharge charge(*account_, charged ? kDestinationBytes : 0);
+  const auto give_back = [this](Binding* one) { binding_pool_.destroy(one); };
+  std::unique_ptr<Binding, decltype(give_back)> binding(binding_pool_.make(key), give_back);
   binding->charged = charged;
+  table_.insert(binding.get());
+  charge.keep();
   unpaid_ += charged ? 0U : 1U;
-  table_.insert(binding);
   if (table_.has_retired()) poke_keeper();  // which frees the array that it outgrew
-  return binding;
+  return binding.release();
 }
 
 // What waits is memory too. As many as there are destinations that could make room may wait, or a few.
@@ -121,9 +124,10 @@ void Core::start_attempt(Binding& binding, Lane lane, AhCause cause) {
     binding.again = true;
     return;
   }
-  binding.attempt = std::make_shared<Attempt>(&binding);
+  auto attempt = std::make_shared<Attempt>(&binding);
+  pool_.submit(lane, [this, &binding] { run_attempt(binding, {}); });  // which begins by waiting for mutex_
+  binding.attempt = std::move(attempt);
   ++under_way_;
-  pool_.submit(lane, [this, &binding] { run_attempt(binding, {}); });
 }
 
 // Who waits for memory waits behind those who need none. What found no source or route asked no device, so that trying
@@ -248,16 +252,20 @@ Result<AhSender> Core::make_sender(const CallSite& place) {
                     name_, bytes, max_entries_, most));
   }
   if (!charge_sender(bytes)) {
+    const Lock lock(mutex_);
+    if (closed_ || device_gone_) return tl::make_unexpected(unavailable());
     return failure(
         ErrorCode::kExhausted,
         fmt::format("a sender of {} takes {} bytes, which is more than the tenant may have beside the {} that "
                     "it has; lower max_entries, or raise max_memory",
                     name_, bytes, account_->memory()));
   }
+  MemoryCharge charge(*account_, bytes);
   const Lock lock(senders_mutex_);
   auto queue =
       std::make_shared<SendQueue>(table_, max_entries_, facts_.port, light_.load(std::memory_order_relaxed), place);
   senders_.push_back(queue);
+  charge.keep();
   return AhSender(shared_from_this(), std::move(queue));
 }
 
@@ -323,6 +331,11 @@ Result<Destination> Core::reply_to(const ibv_wc& completion, std::span<const std
     if (closed_ || device_gone_) return tl::make_unexpected(unavailable());
   }
   if ((completion.wc_flags & IBV_WC_GRH) == 0) return reply_from(completion, grh, {});
+  const Visit visit(*this);
+  if (!visit) {
+    const Lock lock(mutex_);
+    return tl::make_unexpected(unavailable());
+  }
   const Result<GidEntries> table = gids_.entries();
   if (!table) return tl::make_unexpected(table.error());
   return reply_from(completion, grh, **table);

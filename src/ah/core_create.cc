@@ -74,7 +74,7 @@ void Core::run_attempt(Binding& binding, Try how) {
   if (!resolved) {
     if (how.paid) account_->put_back_creation();
     const Lock lock(mutex_);
-    fail(binding, resolved.error());
+    fail(binding, closed_ || device_gone_ ? unavailable() : resolved.error());
     return;
   }
   const std::optional<MacAddress> link = learn_link(resolved->hop.netdev);
@@ -406,7 +406,8 @@ void Core::on_refused(Binding& binding, Entry& entry, const Error& error, bool m
   const std::vector<Binding*> claimants = take_claimants(binding, entry);
   const Gid next_hop = hop_of(entry).address;
   discard(entry);
-  for (Binding* claimant : claimants) fail(*claimant, error, next_hop);
+  const Error answer = closed_ || device_gone_ ? unavailable() : error;
+  for (Binding* claimant : claimants) fail(*claimant, answer, next_hop);
 }
 
 void Core::discard(Entry& entry) {

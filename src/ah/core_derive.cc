@@ -5,14 +5,6 @@
 
 namespace verbena::ah {
 
-namespace {
-
-// The kernel forgets neighbours that it does not use itself. That says nothing about them, but from then on it tells
-// nothing either: the address is made anew, which makes the kernel look again, and not more often than this.
-constexpr std::int64_t kForgottenAge_ns = 30'000'000'000;
-
-}  // namespace
-
 // Those that share an entry agree in what the device was told; what they asked for beyond that is their own.
 Destination Core::asked(const Entry& entry) const {
   Destination destination =
@@ -45,7 +37,9 @@ std::int64_t Core::due_ns_of(const Entry& entry) const {
     const auto spread = static_cast<std::int64_t>(entry.slot * 0x9e3779b1U % kSpread);
     due = entry.created_ns + age + age / 8 * spread / kSpread;
   }
-  if (entry.neighbour_forgotten) due = std::min(due, entry.created_ns + kForgottenAge_ns);
+  // The kernel forgets neighbours that it does not use itself. That says nothing about them, but from then on it tells
+  // nothing either: the address is made anew, which makes the kernel look again.
+  if (entry.neighbour_forgotten) due = std::min(due, entry.created_ns + options_.forgotten_age.count());
   return due;
 }
 

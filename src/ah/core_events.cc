@@ -277,6 +277,7 @@ void Core::give_up_device() {
 }
 
 Result<Announcer::Ticket> Core::subscribe(AhSubscriber subscriber) {
+  if (!subscriber) return failure(ErrorCode::kInvalidArgument, "the subscriber is empty");
   try {
     return announcer_.subscribe(std::move(subscriber));
   } catch (const std::system_error& error) {

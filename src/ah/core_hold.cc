@@ -84,6 +84,7 @@ AhLeftover Core::leftover() {
   left.senders = rests();
   const Lock lock(mutex_);
   const std::int64_t now = now_ns();
+  left.calls_under_way = has_calls_under_way();
   for (const Entry* entry : by_slot_) {
     if (entry != nullptr) left.rows.push_back(row_of(*entry, now));
   }
@@ -105,6 +106,7 @@ void Core::name_what_stays() {
       if (queue->names(entry->slot)) place = queue->place;
     }
     detail::note_alive(entry->address, "address handle of " + in_words(asked(*entry)), place, domain_);
+    detail::note_left_behind(entry->address);
   }
 }
 

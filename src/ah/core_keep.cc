@@ -149,35 +149,62 @@ void Core::retry_failed(std::int64_t now) {
   });
 }
 
-AhLeftover Core::close(Deadline deadline) {
+Core::Visit::Visit(const Core& core) : core_(core) {
+  const Lock lock(core.mutex_);
+  open_ = !core.closed_;
+  if (open_) ++core.visits_;
+}
+
+Core::Visit::~Visit() {
+  if (!open_) return;
+  const Lock lock(core_.mutex_);
+  --core_.visits_;
+}
+
+// The watcher of events reads the device until the last of its directories leaves it.
+void Core::stop_listening() {
   std::shared_ptr<rdma::EventWatcher> watcher;
   std::shared_ptr<NetworkWatcher> network;
   {
     const Lock lock(mutex_);
-    closed_ = true;
+    ++visits_;
     watcher = std::exchange(watcher_, nullptr);
     network = std::exchange(network_, nullptr);
+  }
+  if (watcher) watcher->unsubscribe(watch_);
+  watcher.reset();
+  if (network) network->unsubscribe(network_watch_);
+  network.reset();
+  const Lock lock(mutex_);
+  --visits_;
+}
+
+bool Core::has_calls_under_way() {
+  return visits_ != 0 || !pool_.wait_idle(Deadline::at({}));
+}
+
+AhLeftover Core::close(Deadline deadline) {
+  {
+    const Lock lock(mutex_);
+    closed_ = true;
     table_.for_each([this](Binding& binding) {
       if (binding.attempt) binding.attempt->finish(unavailable());
       unlink(binding);
     });
   }
   room_.notify_all();
-  if (watcher) watcher->unsubscribe(watch_);
-  watcher.reset();
-  if (network) network->unsubscribe(network_watch_);
-  network.reset();
+  stop_listening();
   pool_.stop();
   pool_.wait_idle(deadline);
   for (;;) {
     sweep();
     Lock lock(mutex_);
-    const bool empty = free_slots_.size() == max_entries_;
+    const bool empty = free_slots_.size() == max_entries_ && visits_ == 0;
     if (empty || deadline.passed()) break;
     room_.wait_for(lock, kCloseStep);
   }
   AhLeftover left = leftover();
-  if (left.rows.empty()) leave_arbiter();
+  if (left.rows.empty() && !left.calls_under_way) leave_arbiter();
   return left;
 }
 
@@ -189,10 +216,13 @@ void Core::leave_arbiter() {
   seat.swap(seat_);
 }
 
+// The last one deallocates the domain when it goes, and may tell the application that the device refuses: without a
+// lock, since the application may drop what it has of this then.
 void Core::let_go_of_domain() {
+  Keeper keeper;
   const std::lock_guard sweeping(sweep_mutex_);
   const Lock lock(mutex_);
-  if (closed_ && free_slots_.size() == max_entries_) domain_keeper_.reset();
+  if (closed_ && free_slots_.size() == max_entries_ && !has_calls_under_way()) keeper.swap(domain_keeper_);
 }
 
 void Core::shut_down() {

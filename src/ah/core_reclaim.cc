@@ -146,6 +146,7 @@ void Core::destroy(Entry& entry) {
   lease_holdings_.forget(&entry);
   parted_.erase(&entry);
   made_as_.erase(&entry);
+  release_errors_.erase(&entry);
   entry_pool_.destroy(&entry);
 }
 
@@ -306,13 +307,13 @@ std::size_t Core::sweep() {
   account_->release_memory(static_cast<std::size_t>(charged) * kDestinationBytes);
   std::vector<Entry*> destroyed;
   std::vector<Entry*> kept;
-  std::string error;
+  std::vector<std::pair<Entry*, int>> refused;  // with what the device said
   for (Entry* entry : retired) {
     entry->graced = true;
     if (entry->leases.load(std::memory_order_acquire) != 0 || is_in_flight(*entry)) {
       kept.push_back(entry);
     } else if (const int code = ibv_destroy_ah(entry->address); code != 0) {
-      error = rdma::verbs_error("ibv_destroy_ah", entry->path->reason, rdma::errno_of(code)).message;
+      refused.emplace_back(entry, rdma::errno_of(code));
       kept.push_back(entry);
     } else {
       destroyed.push_back(entry);
@@ -325,7 +326,9 @@ std::size_t Core::sweep() {
   for (Binding* binding : forgotten) binding_pool_.destroy(binding);
   for (Entry* entry : destroyed) destroy(*entry);
   counts_.destroyed += destroyed.size();
-  if (!error.empty()) last_release_error_ = error;
+  for (const auto& [entry, code] : refused) {
+    release_errors_[entry] = rdma::verbs_error("ibv_destroy_ah", "of " + ah::in_words(asked(*entry)), code).message;
+  }
   if (!destroyed.empty() || !forgotten.empty()) room_.notify_all();
   return destroyed.size();
 }

@@ -5,12 +5,13 @@
 #include <utility>
 
 #include "ah/core.h"
-#include "rdma/device_kind.h"
 #include "rdma/kernel_hop_limit.h"
 
 namespace verbena::ah {
 
 PortSpeed Core::port_speed() const {
+  const Visit visit(*this);
+  if (!visit) return {};
   const Result<PortView> view = query_port(domain_->context, facts_.port);
   return {.bits_per_second = view ? view->bits_per_second : 0};
 }
@@ -39,12 +40,11 @@ Result<EffectiveAddress> Core::effective(const Binding& binding) {
 
 // Without mutex_: asks the kernel.
 void Core::add_untold_changes(EffectiveAddress& address) const {
-  const rdma::DeviceKind kind = rdma::kind_of(*domain_->context->device);
-  if (kind != rdma::DeviceKind::kKernelSoftware || address.attributes.is_global == 0) return;
+  if (kind_ != rdma::DeviceKind::kKernelSoftware || address.attributes.is_global == 0) return;
   if (address.destination.gid.is_multicast()) return;  // the kernel resolves nothing
   const Result<Route> route = options_.routes(address.destination.gid, address.source.netdev);
   const auto hops = route ? rdma::kernel_hop_limit(address.destination.gid, *route) : std::nullopt;
-  std::string change = rdma::apply_kernel_hop_limit(kind, address.source.type, hops, address.attributes);
+  std::string change = rdma::apply_kernel_hop_limit(kind_, address.source.type, hops, address.attributes);
   if (!change.empty()) address.changes.push_back(std::move(change));
 }
 
@@ -124,7 +124,7 @@ AhRow Core::row_of(const Entry& entry, std::int64_t now) const {
   row.leases = entry.leases.load(std::memory_order_relaxed);
   row.in_flight = is_in_flight(entry);
   row.age = std::chrono::nanoseconds(entry.created_ns != 0 ? now - entry.created_ns : 0);
-  if (entry.state == EntryState::kRetired) row.last_error = last_release_error_;
+  if (const auto kept = release_errors_.find(&entry); kept != release_errors_.end()) row.last_error = kept->second;
   row.next_hop = hop_of(entry).address;
   row.mac = entry.mac();
   note_longest(row, entry, now);

@@ -234,7 +234,27 @@ TEST_F(Lifetime, ADeviceThatRefusesToDestroyIsNamed) {
   fail_call("ibv_destroy_ah", EBUSY);
   const AhLeftover left = directory.close(Deadline::in(std::chrono::milliseconds(5)));
   ASSERT_EQ(left.rows.size(), 1U);
+  EXPECT_THAT(left.rows[0].last_error, ::testing::HasSubstr("ibv_destroy_ah of ::ffff:10.0.0.2"));
   EXPECT_THAT(left.rows[0].last_error, ::testing::HasSubstr("EBUSY"));
+  fail_call("ibv_destroy_ah", 0);
+  EXPECT_TRUE(directory.close(soon()).empty());
+}
+
+TEST_F(Lifetime, WhatTheDeviceSaysOfOneAddressIsNotSaidOfAnother) {
+  AhDirectory directory = make_directory();
+  AhSender sender = std::move(*directory.make_sender());
+  ASSERT_TRUE(directory.acquire(to(2), soon()));
+  ASSERT_TRUE(directory.acquire(to(3), soon()));
+  ASSERT_NE(sender.next(to(3)), nullptr);
+  fail_call("ibv_destroy_ah", EBUSY);
+  const AhLeftover left = directory.close(Deadline::in(std::chrono::milliseconds(5)));
+  ASSERT_EQ(left.rows.size(), 2U);
+  for (const AhRow& row : left.rows) {
+    const bool in_flight = row.destination.gid == ipv4(3);
+    EXPECT_EQ(row.in_flight, in_flight);
+    EXPECT_EQ(row.last_error.empty(), in_flight) << row.last_error;
+  }
+  sender.drained();
   fail_call("ibv_destroy_ah", 0);
   EXPECT_TRUE(directory.close(soon()).empty());
 }
@@ -336,10 +356,10 @@ TEST_F(Lifetime, TimesThatMeanForEverAreTakenAndNegativeOnesRefusedInWords) {
   using Options = AhDirectoryOptions;
   constexpr auto kForEver = std::chrono::nanoseconds::max();
   const std::vector<std::pair<std::string, std::chrono::nanoseconds Options::*>> times{
-      {"idle_age", &Options::idle_age},         {"first_back_off", &Options::first_back_off},
-      {"max_back_off", &Options::max_back_off}, {"close_grace", &Options::close_grace},
-      {"leak_age", &Options::leak_age},         {"max_age", &Options::max_age},
-      {"device_lag", &Options::device_lag}};
+      {"idle_age", &Options::idle_age},           {"first_back_off", &Options::first_back_off},
+      {"max_back_off", &Options::max_back_off},   {"close_grace", &Options::close_grace},
+      {"leak_age", &Options::leak_age},           {"max_age", &Options::max_age},
+      {"forgotten_age", &Options::forgotten_age}, {"device_lag", &Options::device_lag}};
   for (const auto& [name, which] : times) {
     const Result<AhDirectory> negative = with(which, std::chrono::nanoseconds(-1));
     ASSERT_FALSE(negative) << name;

@@ -65,6 +65,7 @@ void LookupTable::erase(const Binding* binding) {
 
 void LookupTable::rebuild(std::size_t capacity) {
   auto fresh = std::make_unique<Array>(capacity);
+  retired_.reserve(retired_.size() + 1);  // what follows cannot fail
   for_each([&](Binding& binding) {
     std::size_t at = hash_of(binding.key, seed_);
     while (fresh->slots[at & fresh->mask].load(std::memory_order_relaxed) != nullptr) ++at;

@@ -1,10 +1,13 @@
 // A tenant's memory: what is full gives room, and what is refused is refused in true words.
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <thread>
 #include <vector>
 
 #include <fake_verbs/ah_world.h>
 
+#include "ah/arbiter.h"
 #include "verbena/tenant.h"
 
 namespace verbena::fake {
@@ -134,6 +137,36 @@ TEST_F(MemoryBudget, ASenderThatCanNeverFitDrivesNobodyOut) {
   EXPECT_EQ(sender.error().code, ErrorCode::kInvalidArgument);
   EXPECT_THAT(sender.error().message, ::testing::HasSubstr("12000"));
   EXPECT_EQ(first.stats().live, live);
+}
+
+// It waits for room that nobody gives, and the other directory tells that it has begun.
+TEST_F(MemoryBudget, ASenderThatWaitsWhileItsDirectoryClosesIsToldSo) {
+  AhDirectory second = make(2);
+  ASSERT_TRUE(second.acquire(to(2), soon()));
+  std::vector<AhHandle> held;
+  for (std::uint32_t peer = 2; tenant.usage().memory + 256 <= kThin; ++peer) {
+    held.push_back(*first.acquire(to(peer), soon()));
+  }
+  ASSERT_TRUE(second.subscribe([&](const AhEvent& event) {
+    if (event.kind == AhEvent::Kind::kEvicted) first.close(Deadline::at({}));
+  }));
+  const Result<AhSender> sender = first.make_sender();
+  ASSERT_FALSE(sender);
+  EXPECT_EQ(sender.error().code, ErrorCode::kUnavailable) << sender.error().message;
+}
+
+TEST(Account, WhatIsRefusedTakesNoRoomFromWhatFits) {
+  ah::Account account("thin", {.max_memory = kThin});
+  std::atomic<bool> ends = false;
+  std::thread greedy([&] {
+    while (!ends) EXPECT_FALSE(account.charge_memory(kThin + 1));
+  });
+  for (int i = 0; i < 1'000'000; ++i) {
+    ASSERT_TRUE(account.charge_memory(256));
+    account.release_memory(256);
+  }
+  ends = true;
+  greedy.join();
 }
 
 TEST_F(MemoryBudget, WhatFailedAndNobodyAsksForAnyMoreGoes) {

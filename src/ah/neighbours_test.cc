@@ -118,6 +118,19 @@ TEST_F(Network, ANeighbourThatTheKernelForgotIsNotMadeAnewAtOnce) {
   EXPECT_EQ(directory.stats().stale, 0U);
 }
 
+TEST_F(Network, ANeighbourThatTheKernelForgotIsMadeAnewWhenItsTimeIsOver) {
+  kernel.set_mac(ipv4(2), kMac);
+  AhDirectoryOptions prompt = fed();
+  prompt.forgotten_age = std::chrono::milliseconds(1);
+  AhDirectory directory = make_directory(prompt);
+  const AhHandle handle = *directory.acquire(to(2), soon());
+  const AhHandle other = *directory.acquire(to(3), soon());
+  directory.on_network_change(neighbour(ipv4(2), std::nullopt, true));
+  ASSERT_TRUE(eventually([&] { return directory.stats().replaced == 1 && is_quiet(directory); }));
+  EXPECT_EQ(directory.stats().stale_age, 1U) << "the new one is not forgotten, and the other never was";
+  EXPECT_EQ(creations(), 3U);
+}
+
 TEST_F(Network, APeerThatFailedIsTriedWhenItsNeighbourAnswers) {
   AhDirectory directory = make_directory(fed());
   kernel.gateways[ipv4(3)] = ipv4(254);

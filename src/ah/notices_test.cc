@@ -158,6 +158,14 @@ TEST_F(Network, ASubscriberLearnsWhatHappened) {
   EXPECT_EQ(heard.size(), 4U);
 }
 
+TEST_F(Network, AnEmptySubscriberIsRefused) {
+  AhDirectory directory = make_directory(fed());
+  const Result<AhDirectory::Subscription> refused = directory.subscribe({});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(directory.acquire(to(2), soon()));
+}
+
 TEST_F(Network, ASubscriberMayAskTheDirectoryAndMayLeaveFromWithin) {
   AhDirectory directory = make_directory(fed());
   std::atomic<bool> asked{false};

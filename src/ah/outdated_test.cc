@@ -200,5 +200,37 @@ TEST_F(Outdated, ManyMoreThanMaxNegativeComeBack) {
   sender.drained();
 }
 
+class OfADeadDevice : public Outdated {
+ protected:
+  // Of the attempt that stands at the gate, once the device is gone.
+  void expect_unavailable(AhDirectory& directory, const AhTicket& ticket) {
+    gate.await();
+    ibv_async_event event{};
+    event.event_type = IBV_EVENT_DEVICE_FATAL;
+    directory.on_async_event(event);
+    gate.open();
+    const Result<AhHandle> answer = ticket.wait(soon());
+    ASSERT_FALSE(answer);
+    EXPECT_EQ(answer.error().code, ErrorCode::kUnavailable) << answer.error().message;
+  }
+};
+
+TEST_F(OfADeadDevice, ATableThatShowsNothingIsNotWhatIsWrong) {
+  set_gids("fake0", 1, {});
+  AhDirectory directory = make_directory();
+  set_table_hook([this] { gate.stop(); });
+  expect_unavailable(directory, directory.acquire_async(to(2)));
+  set_table_hook({});
+}
+
+TEST_F(OfADeadDevice, ARefusalIsNotWhatIsWrong) {
+  set_create_hook([this](const ibv_ah_attr&) {
+    gate.stop();
+    return EHOSTUNREACH;
+  });
+  AhDirectory directory = make_directory();
+  expect_unavailable(directory, directory.acquire_async(to(2)));
+}
+
 }  // namespace
 }  // namespace verbena::fake

@@ -1,6 +1,7 @@
 #include "verbena/peer.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,7 +16,17 @@ namespace {
 constexpr std::uint32_t kMostQpn = 0xffffff;
 constexpr std::size_t kNowhere = ~std::size_t{0};
 
+std::chrono::nanoseconds bounded(std::chrono::nanoseconds time) {
+  return std::clamp<std::chrono::nanoseconds>(time, std::chrono::nanoseconds::zero(), std::chrono::hours(24 * 365));
+}
+
 }  // namespace
+
+PeerTable::PeerTable(const PeerTableOptions& options) : options_(options) {
+  options_.quarantine = bounded(options.quarantine);
+  options_.probe_after = bounded(options.probe_after);
+  options_.probe_interval = bounded(options.probe_interval);
+}
 
 std::size_t PeerTable::PlaceHash::operator()(const Place& place) const noexcept {
   Destination destination;

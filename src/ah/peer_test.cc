@@ -166,5 +166,18 @@ TEST(PeerTable, DueTimesComeInOrderWhateverHappensBetween) {
   }
 }
 
+TEST(PeerTable, TimesThatMeanForEverAreTaken) {
+  constexpr auto kForEver = std::chrono::nanoseconds::max();
+  PeerTable peers({.quarantine = kForEver, .probe_after = kForEver, .probe_interval = kForEver});
+  const PeerTable::Instant now{std::chrono::hours(1)};
+  const PeerId id = *peers.introduce({.destination = {}, .qpn = 1, .incarnation = 1}, now);
+  EXPECT_FALSE(peers.poll_action(now)) << "no probe is due";
+  peers.on_heard(id, now);
+  EXPECT_FALSE(peers.poll_action(now));
+  peers.let_go(id, now);
+  EXPECT_FALSE(peers.poll_action(now)) << "its quarantine has only begun";
+  EXPECT_EQ(peers.quarantined(), 1U);
+}
+
 }  // namespace
 }  // namespace verbena

@@ -34,7 +34,7 @@ class SlabPool {
     const Start start = *open_.begin();  // the lowest, so that the others become empty
     Slab& slab = slabs_.at(start);
     const std::size_t at = slab.free[--slab.free_count];
-    if (slab.free_count == 0) open_.erase(open_.begin());
+    if (slab.free_count == 0) slab.full = open_.extract(open_.begin());
     std::byte* place = slab.memory.get() + at * sizeof(T);
     hide(place, false);
     return new (place) T(std::forward<Arguments>(arguments)...);
@@ -52,12 +52,13 @@ class SlabPool {
       return;
     }
     hide(place, true);
-    if (slab.free_count == 1) open_.insert(found->first);
+    if (slab.free_count == 1) open_.insert(std::move(slab.full));
   }
 
  private:
   static constexpr std::size_t kObjects = 128;
   using Start = const std::byte*;
+  using Open = std::set<Start, std::less<>>;
 
   struct Free {
     void operator()(std::byte* memory) const noexcept {
@@ -70,6 +71,7 @@ class SlabPool {
     std::unique_ptr<std::byte, Free> memory;
     std::array<std::uint8_t, kObjects> free{};  // places, a stack
     std::size_t free_count = 0;
+    typename Open::node_type full{};  // its place in open_, while it has no room: to be put back without allocating
   };
 
   static void hide([[maybe_unused]] std::byte* place, [[maybe_unused]] bool hidden) noexcept {
@@ -91,12 +93,13 @@ class SlabPool {
       hide(slab.memory.get() + i * sizeof(T), true);
     }
     slab.free_count = kObjects;
-    open_.insert(start);
+    Open place{start};
     slabs_.emplace(start, std::move(slab));
+    open_.merge(place);
   }
 
   std::map<Start, Slab, std::less<>> slabs_;
-  std::set<Start, std::less<>> open_;  // those with room
+  Open open_;  // those with room
 };
 
 }  // namespace verbena::ah

@@ -139,15 +139,18 @@ Tenant::~Tenant() {
 }
 
 const std::string& Tenant::name() const {
-  return state_->options.name;
+  static const auto& none = *new std::string;
+  return state_ ? state_->options.name : none;
 }
 
 const ProtectionDomain& Tenant::domain() const {
-  return state_->domain;
+  static const auto& none = *new ProtectionDomain;
+  return state_ ? state_->domain : none;
 }
 
 // Made without the mutex, which no call of the device is to hold up.
 Result<AhDirectory> Tenant::directory(std::uint8_t port, AhDirectoryOptions options) {
+  if (!state_) return failure(ErrorCode::kInvalidArgument, "the tenant is empty: moved from, or not made by create()");
   ibv_pd* domain = nullptr;
   Keeper keeper;
   {
@@ -173,6 +176,7 @@ Result<AhDirectory> Tenant::directory(std::uint8_t port, AhDirectoryOptions opti
 }
 
 TenantUsage Tenant::usage() const {
+  if (!state_) return {};
   return {.handles = state_->arbiter->used(*state_->account),
           .share = state_->arbiter->share(),
           .memory = state_->account->memory()};
@@ -180,6 +184,8 @@ TenantUsage Tenant::usage() const {
 
 TenantRelease Tenant::close(Deadline deadline) {
   TenantRelease released;
+  released.domain = !state_;
+  if (!state_) return released;
   std::vector<std::weak_ptr<ah::Core>> directories;
   {
     const std::lock_guard lock(state_->mutex);
@@ -193,7 +199,7 @@ TenantRelease Tenant::close(Deadline deadline) {
     AhLeftover left = core->close(deadline);
     ++released.directories;
     released.address_handles += core->stats().destroyed - before;
-    if (left.rows.empty()) core->let_go_of_domain();
+    core->let_go_of_domain();
     if (!left.empty()) released.left.push_back(std::move(left));
   }
   if (state_->domain) {

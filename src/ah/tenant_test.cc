@@ -291,6 +291,30 @@ TEST_F(Tenants, CreationsThatWaitedForTheRateAreMade) {
   EXPECT_EQ(directory.stats().failed, 0U);
 }
 
+Tenant taken_from(Tenant& owner) {
+  return std::move(owner);
+}
+
+TEST_F(Tenants, AnEmptyOneHasNothing) {
+  Tenant moved_from = make_tenant(context, {.name = "moved"});
+  const Tenant moved_to = taken_from(moved_from);
+  Tenant never;
+  for (Tenant* tenant : {&moved_from, &never}) {
+    EXPECT_EQ(tenant->name(), "");
+    EXPECT_FALSE(tenant->domain());
+    EXPECT_EQ(tenant->usage().memory, 0U);
+    const Result<AhDirectory> refused = tenant->directory(1, options());
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+    const TenantRelease released = tenant->close(soon());
+    EXPECT_TRUE(released.complete());
+    EXPECT_EQ(released.directories, 0U);
+  }
+  const Result<Tenant> of_nothing = Tenant::create(Context(), {.name = "nobody's"});
+  ASSERT_FALSE(of_nothing);
+  EXPECT_EQ(of_nothing.error().code, ErrorCode::kInvalidArgument);
+}
+
 TEST(TokenBucket, GivesABurstAndThenTheRate) {
   ah::TokenBucket bucket(10, 3);
   std::int64_t now = 5'000'000'000;

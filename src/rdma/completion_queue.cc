@@ -39,6 +39,15 @@ Result<CompletionChannel> CompletionChannel::create(const Context& context) {
       std::vector<Keeper>{context.keeper()}));
 }
 
+namespace {
+
+tl::unexpected<Error> is_empty() {
+  return failure(ErrorCode::kInvalidArgument,
+                 "the completion queue is empty: moved from, closed, or not made by create()");
+}
+
+}  // namespace
+
 // Lives behind cq_context, where ibv_get_cq_event and the release of the queue find it.
 struct CompletionQueue::Events {
   ibv_comp_channel* channel = nullptr;
@@ -87,6 +96,7 @@ Result<CompletionQueue> CompletionQueue::create(const Context& context, int dept
 }
 
 Result<std::size_t> CompletionQueue::poll(std::span<ibv_wc> out) noexcept {
+  if (!object_) return is_empty();
   const int wanted = static_cast<int>(std::min<std::size_t>(out.size(), std::numeric_limits<int>::max()));
   const int got = ibv_poll_cq(get(), wanted, out.data());
   if (got < 0) return rdma::verbs_failure("ibv_poll_cq", "of " + object_->what(), rdma::errno_of(got));
@@ -94,6 +104,7 @@ Result<std::size_t> CompletionQueue::poll(std::span<ibv_wc> out) noexcept {
 }
 
 Status CompletionQueue::arm(bool solicited_only) {
+  if (!object_) return is_empty();
   if (const int code = ibv_req_notify_cq(get(), solicited_only ? 1 : 0); code != 0) {
     return rdma::verbs_failure("ibv_req_notify_cq", "of " + object_->what(), rdma::errno_of(code));
   }
@@ -101,6 +112,7 @@ Status CompletionQueue::arm(bool solicited_only) {
 }
 
 Result<bool> CompletionQueue::take_event() {
+  if (!object_) return is_empty();
   if (events_->channel == nullptr) {
     return failure(ErrorCode::kInvalidArgument, object_->what() + " was made without a channel: it raises no events");
   }

@@ -25,9 +25,10 @@ std::string joined(const std::vector<std::string>& names) {
   return text;
 }
 
-std::uint8_t port_count(ibv_context* context) {
+// Wider than a port number: a device may have 255.
+unsigned port_count(ibv_context* context) {
   ibv_device_attr attributes{};
-  return ibv_query_device(context, &attributes) == 0 ? attributes.phys_port_cnt : std::uint8_t{1};
+  return ibv_query_device(context, &attributes) == 0 ? attributes.phys_port_cnt : 1U;
 }
 
 bool is_usable(ibv_context* context, const PortView& view) {
@@ -39,6 +40,10 @@ bool is_usable(ibv_context* context, const PortView& view) {
     if (entry.port == view.port) return true;
   }
   return false;
+}
+
+tl::unexpected<Error> is_not_open() {
+  return failure(ErrorCode::kInvalidArgument, "the device is not open: the context is empty or was closed");
 }
 
 }  // namespace
@@ -58,7 +63,7 @@ Result<DeviceList> DeviceList::read() {
 
 std::vector<std::string> DeviceList::names() const {
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < size_; ++i) names.emplace_back(ibv_get_device_name((*this)[i]));
+  for (std::size_t i = 0; i < size(); ++i) names.emplace_back(ibv_get_device_name((*this)[i]));
   return names;
 }
 
@@ -86,9 +91,9 @@ Result<Context> Context::open_first_usable() {
       reasons += "; " + context.error().message;
       continue;
     }
-    const std::uint8_t ports = port_count(context->get());
-    for (std::uint8_t port = 1; port <= ports; ++port) {
-      const Result<PortView> view = context->query_port(port);
+    const unsigned ports = port_count(context->get());
+    for (unsigned port = 1; port <= ports; ++port) {
+      const Result<PortView> view = context->query_port(static_cast<std::uint8_t>(port));
       if (view && is_usable(context->get(), *view)) return context;
       reasons += view ? fmt::format("; {} port {} is {} and has {}", name, port, view->state,
                                     view->active ? "no address" : "no link")
@@ -102,10 +107,11 @@ Result<Context> Context::open_first_usable() {
 }
 
 std::string Context::name() const {
-  return ibv_get_device_name(get()->device);
+  return get() != nullptr ? ibv_get_device_name(get()->device) : "";
 }
 
 Result<ibv_device_attr> Context::query_device() const {
+  if (get() == nullptr) return is_not_open();
   ibv_device_attr attributes{};
   if (const int code = ibv_query_device(get(), &attributes); code != 0) {
     return rdma::verbs_failure("ibv_query_device", "of " + name(), rdma::errno_of(code));
@@ -118,10 +124,11 @@ Result<PortView> Context::query_port(std::uint8_t port) const {
 }
 
 Result<PortView> Context::first_active_port() const {
+  if (get() == nullptr) return is_not_open();
   std::string states;
-  const std::uint8_t ports = port_count(get());
-  for (std::uint8_t port = 1; port <= ports; ++port) {
-    Result<PortView> view = query_port(port);
+  const unsigned ports = port_count(get());
+  for (unsigned port = 1; port <= ports; ++port) {
+    Result<PortView> view = query_port(static_cast<std::uint8_t>(port));
     if (view && view->active) return view;
     states += view ? fmt::format("; port {} is {}", port, view->state) : "; " + view.error().message;
   }
@@ -131,6 +138,7 @@ Result<PortView> Context::first_active_port() const {
 }
 
 Result<PortView> query_port(ibv_context* context, std::uint8_t port) {
+  if (context == nullptr) return is_not_open();
   ibv_port_attr attributes{};
   if (const int code = ibv_query_port(context, port, &attributes); code != 0) {
     return rdma::verbs_failure("ibv_query_port",

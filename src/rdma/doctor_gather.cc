@@ -128,7 +128,15 @@ std::optional<Way> try_port(PathFacts& path, const DeviceFacts& device, const Po
                             const PathQuestion& question) {
   Way way{.device = device.name, .port = port.view.port};
   if (question.destination.is_zero()) {
-    return reaches_by_lid(port, question) ? std::optional(std::move(way)) : std::nullopt;
+    if (reaches_by_lid(port, question)) return way;
+    if (!path.source_error && question.dlid != 0) {
+      path.source_error = Error{
+          ErrorCode::kUnreachable, 0,
+          fmt::format("LID {} is of an InfiniBand network, and {} port {} is Ethernet (RoCE): name the peer by GID "
+                      "or IP address",
+                      question.dlid, device.name, port.view.port)};
+    }
+    return std::nullopt;
   }
   const SourceQuery query{
       .destination = question.destination, .port = port.view.port, .netdev = question.netdev, .source = {}};

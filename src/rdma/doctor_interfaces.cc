@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <sstream>
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <ifaddrs.h>
 #include <linux/dcbnl.h>
 #include <linux/ethtool.h>
 #include <linux/if_addr.h>
@@ -18,7 +15,6 @@
 #include <linux/rtnetlink.h>
 #include <linux/sockios.h>
 #include <net/if.h>
-#include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -76,30 +72,41 @@ LossControl gather_loss_control(int fd, const std::string& name) {
   return loss;
 }
 
-using Addresses = std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)>;
-
-InterfaceFacts& interface_named(std::vector<InterfaceFacts>& interfaces, const char* name, unsigned flags, int fd) {
-  for (InterfaceFacts& known : interfaces) {
-    if (known.name == name) return known;
+InterfaceFacts gather_interface(int fd, std::uint32_t index, const char* name) {
+  InterfaceFacts facts{.index = index, .name = name};
+  ifreq flags{};
+  if (ask_interface(fd, SIOCGIFFLAGS, facts.name, flags)) {
+    facts.up = (flags.ifr_flags & IFF_UP) != 0;
+    facts.carrier = (flags.ifr_flags & IFF_RUNNING) != 0;
+    facts.loopback = (flags.ifr_flags & IFF_LOOPBACK) != 0;
   }
-  InterfaceFacts facts{.index = ::if_nametoindex(name), .name = name};
-  facts.up = (flags & IFF_UP) != 0;
-  facts.carrier = (flags & IFF_RUNNING) != 0;
-  facts.loopback = (flags & IFF_LOOPBACK) != 0;
-  ifreq request{};
-  if (ask_interface(fd, SIOCGIFMTU, facts.name, request)) facts.mtu = static_cast<std::uint32_t>(request.ifr_mtu);
+  ifreq mtu{};
+  if (ask_interface(fd, SIOCGIFMTU, facts.name, mtu)) facts.mtu = static_cast<std::uint32_t>(mtu.ifr_mtu);
   facts.loss = gather_loss_control(fd, facts.name);
-  interfaces.push_back(std::move(facts));
-  return interfaces.back();
+  return facts;
 }
 
-void add_ipv4(InterfaceFacts& interface, const ifaddrs& entry) {
-  sockaddr_in address{};
-  std::memcpy(&address, entry.ifa_addr, sizeof address);
-  sockaddr_in mask{};
-  if (entry.ifa_netmask != nullptr) std::memcpy(&mask, entry.ifa_netmask, sizeof mask);
-  interface.addresses.push_back({.gid = Gid::from_ipv4(ntohl(address.sin_addr.s_addr)),
-                                 .prefix_length = static_cast<std::uint8_t>(__builtin_popcount(mask.sin_addr.s_addr))});
+std::vector<IndexedAddress> gather_ipv4_addresses() {
+  ifaddrmsg header{};
+  header.ifa_family = AF_INET;
+  NetlinkRequest request(RTM_GETADDR, Answers::kAll);
+  request.fixed(header);
+  std::vector<IndexedAddress> addresses;
+  const auto answer = ask_kernel(NETLINK_ROUTE, request, "addresses");
+  if (!answer) return addresses;
+  for (const NetlinkMessage& message : answer->messages) {
+    if (message.type != RTM_NEWADDR) continue;
+    if (auto address = read_ipv4_address(message.body)) addresses.push_back(std::move(*address));
+  }
+  return addresses;
+}
+
+void add_addresses(std::vector<InterfaceFacts>& interfaces, const std::vector<IndexedAddress>& addresses) {
+  for (const auto& [index, address] : addresses) {
+    for (InterfaceFacts& interface : interfaces) {
+      if (interface.index == index) interface.addresses.push_back(address);
+    }
+  }
 }
 
 NeighbourFacts::State state_of(std::uint16_t kernel_state) {
@@ -116,8 +123,8 @@ NeighbourFacts::State state_of(std::uint16_t kernel_state) {
 
 }  // namespace
 
-std::vector<std::pair<std::uint32_t, InterfaceAddress>> read_inet6_addresses(std::string_view text) {
-  std::vector<std::pair<std::uint32_t, InterfaceAddress>> addresses;
+std::vector<IndexedAddress> read_inet6_addresses(std::string_view text) {
+  std::vector<IndexedAddress> addresses;
   std::istringstream lines{std::string(text)};
   std::string hex;
   std::string name;
@@ -156,22 +163,30 @@ void read_dcb(std::span<const std::uint8_t> attributes, LossControl& loss) {
   });
 }
 
+// Of an address the label ("eth0:1") says nothing: the index is that of its interface.
+std::optional<IndexedAddress> read_ipv4_address(std::span<const std::uint8_t> body) {
+  if (body.size() < sizeof(ifaddrmsg)) return std::nullopt;
+  const auto [header, attributes] = split_body<ifaddrmsg>(body);
+  InterfaceAddress address{.gid = {}, .prefix_length = header.ifa_prefixlen};
+  for_each_attribute(attributes, [&](int type, std::span<const std::uint8_t> value) {
+    // Both, where there is another end; then the other is not ours.
+    if (type == IFA_LOCAL || (type == IFA_ADDRESS && address.gid.is_zero())) address.gid = gid_from(value);
+  });
+  if (header.ifa_family != AF_INET || address.gid.is_zero()) return std::nullopt;
+  return IndexedAddress{header.ifa_index, address};
+}
+
 std::vector<InterfaceFacts> gather_interfaces() {
   std::vector<InterfaceFacts> interfaces;
-  ifaddrs* found = nullptr;
-  if (::getifaddrs(&found) != 0) return interfaces;
-  const Addresses addresses(found, &::freeifaddrs);
+  const std::unique_ptr<struct if_nameindex, decltype(&::if_freenameindex)> all(::if_nameindex(), &::if_freenameindex);
+  if (!all) return interfaces;
   const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  for (const ifaddrs* entry = found; entry != nullptr; entry = entry->ifa_next) {
-    InterfaceFacts& interface = interface_named(interfaces, entry->ifa_name, entry->ifa_flags, fd);
-    if (entry->ifa_addr != nullptr && entry->ifa_addr->sa_family == AF_INET) add_ipv4(interface, *entry);
+  for (const struct if_nameindex* one = all.get(); one->if_index != 0; ++one) {
+    interfaces.push_back(gather_interface(fd, one->if_index, one->if_name));
   }
   if (fd >= 0) ::close(fd);
-  for (const auto& [index, address] : read_inet6_addresses(read_file("/proc/self/net/if_inet6"))) {
-    for (InterfaceFacts& interface : interfaces) {
-      if (interface.index == index) interface.addresses.push_back(address);
-    }
-  }
+  add_addresses(interfaces, gather_ipv4_addresses());
+  add_addresses(interfaces, read_inet6_addresses(read_file("/proc/self/net/if_inet6")));
   return interfaces;
 }
 

@@ -3,17 +3,25 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "rdma/doctor_facts.h"
 
 namespace verbena::rdma {
 
-// From the text of /proc/net/if_inet6: interface index and address of each.
-std::vector<std::pair<std::uint32_t, InterfaceAddress>> read_inet6_addresses(std::string_view text);
+// With the index of its interface.
+using IndexedAddress = std::pair<std::uint32_t, InterfaceAddress>;
+
+// From the text of /proc/net/if_inet6.
+std::vector<IndexedAddress> read_inet6_addresses(std::string_view text);
+
+// From one RTM_NEWADDR message's body; nothing for what is no IPv4 address.
+std::optional<IndexedAddress> read_ipv4_address(std::span<const std::uint8_t> body);
 
 // Adds what one DCB answer (RTM_GETDCB, behind its dcbmsg) tells: PFC, and rules from DSCP to priority.
 void read_dcb(std::span<const std::uint8_t> attributes, LossControl& loss);

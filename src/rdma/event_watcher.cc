@@ -68,7 +68,17 @@ Result<std::shared_ptr<EventWatcher>> EventWatcher::of(ibv_context* context) {
 EventWatcher::EventWatcher(ibv_context* context, int wake_fd)
     : context_(context), wake_fd_(wake_fd), old_flags_(::fcntl(context->async_fd, F_GETFL)) {
   if (old_flags_ >= 0) ::fcntl(context_->async_fd, F_SETFL, old_flags_ | O_NONBLOCK);
-  thread_ = std::thread([this] { run(); });
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (...) {
+    give_back_stream();
+    throw;
+  }
+}
+
+// As the application had it: it may read the events itself from now on.
+void EventWatcher::give_back_stream() {
+  if (old_flags_ >= 0) ::fcntl(context_->async_fd, F_SETFL, old_flags_);
 }
 
 EventWatcher::~EventWatcher() {
@@ -79,7 +89,7 @@ EventWatcher::~EventWatcher() {
   ::close(wake_fd_);
   // Only then may the next one of this context begin: it reads the flags, and the stream has one reader.
   const std::lock_guard lock(registry().mutex);
-  if (old_flags_ >= 0) ::fcntl(context_->async_fd, F_SETFL, old_flags_);
+  give_back_stream();
   registry().watchers.erase(context_);
   registry().gone.notify_all();
 }

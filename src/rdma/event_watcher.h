@@ -40,6 +40,7 @@ class EventWatcher {
 
  private:
   void run();
+  void give_back_stream();
   // False where the stream has ended.
   bool deliver_one();
 

@@ -6,6 +6,7 @@
 #include <fake_verbs/fake_verbs.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include "verbena/device.h"
 
@@ -31,6 +32,23 @@ TEST(EventWatcher, IsGoneBeforeTheNextOfItsContextBegins) {
   }
   for (std::thread& user : users) user.join();
   EXPECT_EQ(::fcntl(stream, F_GETFL), before);
+}
+
+TEST(EventWatcher, WithoutAThreadLeavesTheStreamAsItWas) {
+  fake::reset();
+  fake::add_device("fake0");
+  const Context context = std::move(*Context::open("fake0"));
+  const int before = ::fcntl(context.get()->async_fd, F_GETFL);
+  pthread_attr_t usual;
+  ASSERT_EQ(::pthread_getattr_default_np(&usual), 0);
+  pthread_attr_t endless = usual;
+  ::pthread_attr_setstacksize(&endless, std::size_t{1} << 47);  // more than there are addresses
+  ASSERT_EQ(::pthread_setattr_default_np(&endless), 0);
+  const auto watcher = EventWatcher::of(context.get());
+  ASSERT_EQ(::pthread_setattr_default_np(&usual), 0);
+  if (watcher) GTEST_SKIP() << "threads have stacks of another's choice here";
+  EXPECT_EQ(::fcntl(context.get()->async_fd, F_GETFL), before);
+  EXPECT_TRUE(EventWatcher::of(context.get()));
 }
 
 }  // namespace

@@ -54,6 +54,7 @@ const char* to_string(GidType type) noexcept {
 }
 
 Result<std::vector<GidEntry>> read_gid_table(ibv_context* context) {
+  if (context == nullptr) return failure(ErrorCode::kInvalidArgument, "a GID table is of an open device");
   const Result<std::size_t> length = table_length(context);
   if (!length) return tl::make_unexpected(length.error());
   std::vector<ibv_gid_entry> raw(*length);

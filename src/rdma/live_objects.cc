@@ -1,5 +1,6 @@
 #include "verbena/live_objects.h"
 
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <set>
@@ -11,16 +12,28 @@ namespace verbena {
 
 namespace {
 
+// An address is that of one owner after the other; a number is not.
+using Number = std::uint64_t;
+
 struct Record {
   LiveObject object;
   const ibv_pd* domain = nullptr;
-  std::vector<const void*> uses;      // what it uses that is of no domain
+  std::vector<Number> uses;           // what it uses that is of no domain
   const ibv_pd* used_last = nullptr;  // of no domain itself: by which it was used last
 };
 
+// All guarded by the mutex.
 struct Registry {
   std::mutex mutex;
-  std::map<const void*, Record> records;  // guarded by mutex
+  std::map<Number, Record> records;
+  std::map<const void*, Number> numbers;  // of what has an owner, by that
+  Number next = 1;
+
+  Record* find(const void* object) {
+    const auto at = numbers.find(object);
+    const auto record = at == numbers.end() ? records.end() : records.find(at->second);
+    return record == records.end() ? nullptr : &record->second;
+  }
 };
 
 // Never destroyed: objects may be released after the end of main.
@@ -33,8 +46,8 @@ Registry& registry() {
 
 std::vector<LiveObject> live_objects(const ibv_pd* domain) {
   const std::lock_guard lock(registry().mutex);
-  std::set<const void*> used;       // by anybody
-  std::set<const void*> used_here;  // by one of the domain
+  std::set<Number> used;       // by anybody
+  std::set<Number> used_here;  // by one of the domain
   for (const auto& [key, record] : registry().records) {
     used.insert(record.uses.begin(), record.uses.end());
     if (record.domain == domain) used_here.insert(record.uses.begin(), record.uses.end());
@@ -57,29 +70,40 @@ void detail::note_alive(const void* object, std::string what, const CallSite& pl
   Record record;
   record.object = {std::move(what), place};
   record.domain = domain;
-  registry().records.insert_or_assign(object, std::move(record));
+  const Number number = registry().next++;
+  registry().records.emplace(number, std::move(record));
+  registry().numbers.insert_or_assign(object, number);
 }
 
 void detail::note_uses(const void* user, const void* object) {
   const std::lock_guard lock(registry().mutex);
-  const auto by = registry().records.find(user);
-  const auto at = registry().records.find(object);
-  if (by == registry().records.end() || at == registry().records.end()) return;
-  by->second.uses.push_back(object);
-  at->second.used_last = by->second.domain;
+  Record* const by = registry().find(user);
+  Record* const used = registry().find(object);
+  if (by == nullptr || used == nullptr) return;
+  by->uses.push_back(registry().numbers.at(object));
+  used->used_last = by->domain;
 }
 
 void detail::note_new_domain(const ibv_pd* domain) noexcept {
   const std::lock_guard lock(registry().mutex);
   std::erase_if(registry().records, [domain](const auto& one) { return one.second.domain == domain; });
+  std::erase_if(registry().numbers, [](const auto& one) { return registry().records.count(one.second) == 0; });
   for (auto& [key, record] : registry().records) {
     if (record.used_last == domain) record.used_last = nullptr;
   }
 }
 
+void detail::note_left_behind(const void* object) noexcept {
+  const std::lock_guard lock(registry().mutex);
+  registry().numbers.erase(object);
+}
+
 void detail::note_gone(const void* object) noexcept {
   const std::lock_guard lock(registry().mutex);
-  registry().records.erase(object);
+  const auto at = registry().numbers.find(object);
+  if (at == registry().numbers.end()) return;
+  registry().records.erase(at->second);
+  registry().numbers.erase(at);
 }
 
 }  // namespace verbena

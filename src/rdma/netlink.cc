@@ -41,6 +41,10 @@ Result<std::size_t> receive_from_kernel(int fd, std::span<std::uint8_t> into, co
     socklen_t length = sizeof from;
     const ssize_t got = ::recvfrom(fd, into.data(), into.size(), 0, &address, &length);
     if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) {  // no limit is reached: it was waited for in vain
+      return failure(ErrorCode::kUnavailable,
+                     fmt::format("the kernel did not answer the question for {} in time", what), ETIMEDOUT);
+    }
     if (got < 0) return verbs_failure("recv", fmt::format("of the answer about {}", what), errno);
     std::memcpy(&from, &address, sizeof from);
     if (from.nl_pid == 0) return static_cast<std::size_t>(got);
@@ -146,11 +150,13 @@ std::vector<NetlinkMessage> split_messages(Octets received) {
   return messages;
 }
 
-Result<NetlinkAnswer> ask_kernel(int protocol, const NetlinkRequest& request, const char* what) {
+Result<NetlinkAnswer> ask_kernel(int protocol, const NetlinkRequest& request, const char* what,
+                                 std::chrono::milliseconds patience) {
   const Result<NetlinkSocket> socket = NetlinkSocket::open(protocol);
   if (!socket) return tl::make_unexpected(socket.error());
-  const timeval patience{.tv_sec = 2, .tv_usec = 0};
-  ::setsockopt(socket->fd(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  const auto whole = std::chrono::duration_cast<std::chrono::seconds>(patience);
+  const timeval limit{.tv_sec = whole.count(), .tv_usec = std::chrono::microseconds(patience - whole).count()};
+  ::setsockopt(socket->fd(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   if (Status sent = send(socket->fd(), request.bytes(), what); !sent) return tl::make_unexpected(sent.error());
   std::vector<std::uint8_t> bytes(kMostReceived);
   NetlinkAnswer answer;

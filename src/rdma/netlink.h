@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -119,9 +120,11 @@ struct NetlinkAnswer {
   std::vector<NetlinkMessage> messages{};
 };
 
-// Asks the kernel and waits for the answers, at most two seconds for each part. `what` names the question in errors ("a
-// route").
-// Errors: kUnsupported where the kernel has no such protocol, else what the system calls said.
-Result<NetlinkAnswer> ask_kernel(int protocol, const NetlinkRequest& request, const char* what);
+// Asks the kernel and waits for the answers, for each part as long as its patience lasts. `what` names the question in
+// errors ("a route").
+// Errors: kUnsupported where the kernel has no such protocol, kUnavailable where it does not answer, else what the
+// system calls said.
+Result<NetlinkAnswer> ask_kernel(int protocol, const NetlinkRequest& request, const char* what,
+                                 std::chrono::milliseconds patience = std::chrono::seconds(2));
 
 }  // namespace verbena::rdma

@@ -147,7 +147,7 @@ NetworkWatcher::~NetworkWatcher() {
 
 NetworkWatcher::Ticket NetworkWatcher::subscribe(Subscriber subscriber) {
   const std::lock_guard lock(state_->mutex);
-  state_->subscribers.emplace(state_->next, std::make_shared<Subscriber>(std::move(subscriber)));
+  if (subscriber) state_->subscribers.emplace(state_->next, std::make_shared<Subscriber>(std::move(subscriber)));
   return state_->next++;
 }
 

@@ -338,6 +338,20 @@ TEST_F(Objects, TheGidTableIsReadOnceUntilInvalidated) {
   EXPECT_EQ(entries->size(), 2U);
 }
 
+TEST_F(Objects, ADeviceOf255PortsIsLookedThroughOnce) {
+  domain = ProtectionDomain();
+  context = Context();
+  fake::reset();
+  fake::Port down;
+  down.state = IBV_PORT_DOWN;
+  fake::add_device("wide0", std::vector<fake::Port>(255, down));
+  const Result<Context> none = Context::open_first_usable();
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error().message, HasSubstr("port 255 is"));
+  context = std::move(*Context::open("wide0"));
+  EXPECT_FALSE(context.first_active_port());
+}
+
 TEST_F(Objects, AGidTableThatCannotBeReadIsAnError) {
   fake::fail_call("ibv_query_gid_table", EOPNOTSUPP);
   GidTable table(context.get());

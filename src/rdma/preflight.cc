@@ -46,6 +46,10 @@ const char* to_string(Severity severity) noexcept {
 
 std::vector<Finding> preflight(ibv_context* context, std::uint8_t port, const std::optional<Gid>& peer,
                                std::uint8_t hop_limit) {
+  if (context == nullptr) {
+    return {rdma::finding(Severity::kFailure, "port_state", "", "no device is open",
+                          {"the context is empty or was closed", "open a device first"})};
+  }
   rdma::HostFacts host = facts_about(context);
   rdma::DeviceFacts& device = host.devices.front();
   std::vector<Finding> findings;

@@ -49,6 +49,15 @@ Status bring_to_send(ibv_qp* pair, const UdOptions& options) {
 
 }  // namespace
 
+namespace {
+
+tl::unexpected<Error> is_empty() {
+  return failure(ErrorCode::kInvalidArgument,
+                 "the queue pair is empty: moved from, closed, or not made by create_ud()");
+}
+
+}  // namespace
+
 Result<QueuePair> QueuePair::create_ud(const ProtectionDomain& domain, const CompletionQueue& send_queue,
                                        const CompletionQueue& receive_queue, const UdOptions& options, CallSite place) {
   if (!domain || !send_queue || !receive_queue) {
@@ -83,6 +92,10 @@ Result<QueuePair> QueuePair::create_ud(const ProtectionDomain& domain, const Com
 }
 
 Status QueuePair::post_receive(DatagramBuffers& buffers, std::size_t index, std::uint64_t wr_id) noexcept {
+  if (!object_) return is_empty();
+  if (index >= buffers.size()) {
+    return failure(ErrorCode::kInvalidArgument, fmt::format("slot {} of {} buffers", index, buffers.size()));
+  }
   ibv_sge element = buffers.receive_sge(index);
   ibv_recv_wr request{};
   request.wr_id = wr_id;
@@ -96,6 +109,7 @@ Status QueuePair::post_receive(DatagramBuffers& buffers, std::size_t index, std:
 }
 
 Status QueuePair::post_send(const UdPeer& peer, ibv_sge payload, std::uint64_t wr_id, unsigned flags) noexcept {
+  if (!object_) return is_empty();
   ibv_send_wr request{};
   request.wr_id = wr_id;
   request.sg_list = &payload;
@@ -114,6 +128,7 @@ Status QueuePair::post_send(const UdPeer& peer, ibv_sge payload, std::uint64_t w
 }
 
 Status QueuePair::flush() {
+  if (!object_) return is_empty();
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_ERR;
   return modify(get(), attributes, IBV_QP_STATE, "to ERR");

@@ -156,6 +156,7 @@ Outcome resolve_host(const std::string& name, Deadline deadline, const HostLooku
   if (name.empty() || name.find('\0') != std::string::npos) {
     return failure(ErrorCode::kInvalidArgument, "a host without a name has no address");
   }
+  if (!lookup) return failure(ErrorCode::kInvalidArgument, "lookup is empty; leave it out to ask the name service");
   if (const auto gid = parse_gid(name)) return std::vector<HostAddress>{{.gid = *gid, .netdev = 0}};
   std::unique_lock lock(desk().mutex);
   std::shared_ptr<Question> question;

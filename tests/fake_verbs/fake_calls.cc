@@ -174,13 +174,14 @@ int ibv_close_device(ibv_context* raw) {
   ::close(raw->async_fd);
   ::close(context->event_write_fd);
   state().contexts.erase(context);
+  state().closed.emplace_back(context)->closed = true;
   --state().live.contexts;
-  delete context;
   return 0;
 }
 
 int ibv_query_device(ibv_context* raw, ibv_device_attr* attributes) {
   const std::lock_guard lock(state().mutex);
+  if (!is_open(raw)) return EINVAL;
   if (const int error = failure_of("ibv_query_device"); error != 0) return error;
   *attributes = {};
   attributes->phys_port_cnt = static_cast<std::uint8_t>(of(raw)->device->ports.size());
@@ -191,6 +192,7 @@ int ibv_query_device(ibv_context* raw, ibv_device_attr* attributes) {
 
 int ibv_query_port(ibv_context* raw, std::uint8_t number, _compat_ibv_port_attr* compat) {
   const std::lock_guard lock(state().mutex);
+  if (!is_open(raw)) return EINVAL;
   if (const int error = failure_of("ibv_query_port"); error != 0) return error;
   if (number == 0 || number > of(raw)->device->ports.size()) return EINVAL;
   const Port& port = of(raw)->device->ports[number - 1U];
@@ -215,6 +217,7 @@ const char* ibv_port_state_str(enum ibv_port_state port_state) {
 ssize_t _ibv_query_gid_table(ibv_context* raw, ibv_gid_entry* entries, size_t max_entries, uint32_t, size_t) {
   std::unique_lock lock(state().mutex);
   ++state().table_reads;
+  if (!is_open(raw)) return -EINVAL;
   if (const int error = failure_of("ibv_query_gid_table"); error != 0) return -error;
   std::size_t count = 0;
   const std::vector<Port>& ports = of(raw)->device->ports;
@@ -233,7 +236,8 @@ ssize_t _ibv_query_gid_table(ibv_context* raw, ibv_gid_entry* entries, size_t ma
   const std::function<void()> hook = state().table_hook;
   lock.unlock();
   if (hook) hook();
-  return static_cast<ssize_t>(count);
+  lock.lock();
+  return is_open(raw) ? static_cast<ssize_t>(count) : -EINVAL;
 }
 
 int ibv_get_async_event(ibv_context* raw, ibv_async_event* event) {
@@ -260,6 +264,7 @@ ibv_pd* ibv_alloc_pd(ibv_context* raw) {
 int ibv_dealloc_pd(ibv_pd* raw) {
   const std::lock_guard lock(state().mutex);
   if (of(raw)->users != 0) return EBUSY;
+  raw->context = no_context();
   --state().live.domains;
   return 0;
 }
@@ -433,6 +438,7 @@ int ibv_modify_qp(ibv_qp* raw, ibv_qp_attr* attributes, int mask) {
 
 int ibv_destroy_qp(ibv_qp* raw) {
   const std::lock_guard lock(state().mutex);
+  if (const int error = failure_of("ibv_destroy_qp"); error != 0) return error;
   Pair* pair = of(raw);
   for (const Send& send : pair->sends) --send.address->in_flight;
   --of(raw->pd)->users;

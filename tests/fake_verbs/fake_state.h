@@ -25,6 +25,7 @@ struct Context {
   Device* device = nullptr;
   int event_write_fd = -1;  // the other end of raw.async_fd
   std::uint64_t unacknowledged = 0;
+  bool closed = false;
 };
 
 struct Domain {
@@ -77,7 +78,8 @@ struct State {
   std::vector<std::unique_ptr<Device>> devices;
   std::vector<std::unique_ptr<Address>> addresses;  // destroyed ones too
   std::vector<std::unique_ptr<Domain>> domains;     // as well: a test may leave one behind on purpose
-  std::set<Context*> contexts;
+  std::set<Context*> contexts;                      // open ones
+  std::vector<std::unique_ptr<Context>> closed;     // until reset()
   CreateHook create_hook;
   std::function<void(ibv_ah_attr&)> change_hook;
   std::function<void(ibv_cq*)> arm_hook;
@@ -98,6 +100,10 @@ State& state();
 Device& device_named(const std::string& name);
 // The errno the named call must give, else 0.
 int failure_of(const std::string& call);
+// False where the context was closed: counted.
+bool is_open(ibv_context* raw);
+// What a domain that is gone is of: a context that was never open.
+ibv_context* no_context();
 void add_completion(Queue& queue, const ibv_wc& completion);
 
 }  // namespace verbena::fake

@@ -30,6 +30,22 @@ int failure_of(const std::string& call) {
   return found == state().failing.end() ? 0 : found->second;
 }
 
+bool is_open(ibv_context* raw) {
+  if (!reinterpret_cast<Context*>(raw)->closed) return true;
+  ++state().violations.asked_after_close;
+  return false;
+}
+
+ibv_context* no_context() {
+  static Device* const device = new Device;
+  static Context* const context = new Context;
+  context->closed = true;
+  context->device = device;
+  context->raw.device = &device->raw;
+  context->raw.async_fd = -1;
+  return &context->raw;
+}
+
 void add_completion(Queue& queue, const ibv_wc& completion) {
   queue.completions.push_back(completion);
   if (!queue.armed || queue.raw.channel == nullptr) return;
@@ -46,6 +62,7 @@ void reset() {
   s.addresses.clear();
   s.domains.clear();
   s.contexts.clear();
+  s.closed.clear();
   s.create_hook = {};
   s.change_hook = {};
   s.arm_hook = {};

@@ -2,7 +2,8 @@
 //
 // Linked into a test program it stands before libibverbs. What a program does wrong, it counts instead of crashing: an
 // address handle destroyed while a posted work request names it, used after it was destroyed, destroyed twice, or used
-// with a queue pair of another domain. Destroyed address handles stay readable until reset(), so that it can tell.
+// with a queue pair of another domain, and a context asked after it was closed, or by way of a domain that is gone.
+// Destroyed address handles stay readable until reset(), so that it can tell.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +40,11 @@ struct Violations {
   std::uint64_t used_after_destroy = 0;
   std::uint64_t destroyed_twice = 0;
   std::uint64_t wrong_domain = 0;
+  std::uint64_t asked_after_close = 0;
 
-  std::uint64_t sum() const { return destroyed_in_flight + used_after_destroy + destroyed_twice + wrong_domain; }
+  std::uint64_t sum() const {
+    return destroyed_in_flight + used_after_destroy + destroyed_twice + wrong_domain + asked_after_close;
+  }
 };
 
 struct Live {
