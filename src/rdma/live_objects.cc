@@ -47,6 +47,13 @@ std::vector<LiveObject> live_objects(const ibv_pd* domain) {
   return found;
 }
 
+std::vector<LiveObject> live_objects() {
+  const std::lock_guard lock(registry().mutex);
+  std::vector<LiveObject> found;
+  for (const auto& [key, record] : registry().records) found.push_back(record.object);
+  return found;
+}
+
 std::string in_words(const LiveObject& object) {
   return fmt::format("{} (made at {}:{}, in {})", object.what, object.place.file_name(), object.place.line(),
                      object.place.function_name());
@@ -58,6 +65,12 @@ void detail::note_alive(const void* object, std::string what, const CallSite& pl
   record.object = {std::move(what), place};
   record.domain = domain;
   registry().records.insert_or_assign(object, std::move(record));
+}
+
+std::string detail::with_place(const void* object, const std::string& what) {
+  const std::lock_guard lock(registry().mutex);
+  const auto at = registry().records.find(object);
+  return at == registry().records.end() ? what : in_words(at->second.object);
 }
 
 void detail::note_uses(const void* user, const void* object) {
