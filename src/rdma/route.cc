@@ -1,10 +1,13 @@
 #include "verbena/route.h"
 
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include <fmt/format.h>
+#include <net/if.h>
 #include <sys/socket.h>
 
 #include "rdma/netlink.h"
@@ -53,12 +56,17 @@ void take_attribute(int type, Octets value, Route& route) {
   }
 }
 
+std::string interface_in_words(std::uint32_t netdev) {
+  std::array<char, IF_NAMESIZE> name{};
+  return ::if_indextoname(netdev, name.data()) == nullptr ? fmt::format("interface {}", netdev) : name.data();
+}
+
 tl::unexpected<Error> no_route(const Gid& destination, std::uint32_t netdev, int code) {
   return tl::make_unexpected(Error{
       ErrorCode::kUnreachable, code,
       fmt::format("the kernel has no route to {}{}: {}; add one (ip route), or give the interface an address in its "
                   "network",
-                  to_string(destination), netdev != 0 ? fmt::format(" by interface {}", netdev) : "",
+                  to_string(destination), netdev != 0 ? " by " + interface_in_words(netdev) : "",
                   strerrordesc_np(code) != nullptr ? strerrordesc_np(code) : "unknown error")});
 }
 

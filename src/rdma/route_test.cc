@@ -94,6 +94,7 @@ TEST(Route, ByAnInterfaceIsWhatTheTablesHave) {
       const Result<Route> by_another = look_up_route(*parse_gid(far), wire(1));
       ASSERT_FALSE(by_another) << "an IPv4 destination that no route of the interface leads to is not on its link";
       EXPECT_EQ(by_another.error().code, ErrorCode::kUnreachable);
+      EXPECT_THAT(by_another.error().message, ::testing::HasSubstr(" by wire1"));
     }
     for (const char* near : {"10.81.0.9", "fd01::9", "fe80::9"}) {
       const Result<Route> on_link = look_up_route(*parse_gid(near), wire(1));
