@@ -13,7 +13,7 @@ ProcessCounters process_with(std::uint64_t handles, std::uint64_t domains) {
   ProcessCounters process;
   process.pid = 42;
   process.page.process_name = "store";
-  process.page.blocks = {{"host", {{"no_such_queue_pair", "packets", Side::kReceive, 3}}},  // of no device
+  process.page.blocks = {{"host", {{"no_such_queue_pair", "packets", Side::kReceiver, 3}}},  // of no device
                          {"verbena0",
                           {{"address_handles", "objects", Side::kBoth, handles},
                            {"protection_domains", "objects", Side::kBoth, domains}}}};

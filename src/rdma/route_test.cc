@@ -135,6 +135,23 @@ TEST(Route, TwoInterfacesInOneNetworkEachHaveOne) {
   });
 }
 
+TEST(Route, OfSeveralNextHopsIsThatOfTheInterface) {
+  in_own_namespace([] {
+    add_two_wires();
+    ip("route add default nexthop via 10.80.0.2 dev wire0 nexthop via 10.81.0.2 dev wire1");
+    ip("-6 route add default nexthop via fd00::2 dev wire0 nexthop via fd01::2 dev wire1");
+    for (const int number : {0, 1}) {
+      for (const std::string& hop :
+           {"10.8" + std::to_string(number) + ".0.2", "fd0" + std::to_string(number) + "::2"}) {
+        const Result<Route> route = look_up_route(*parse_gid(hop.front() == 'f' ? kFarIpv6 : kFar), wire(number));
+        ASSERT_TRUE(route) << route.error().message;
+        EXPECT_EQ(route->netdev, wire(number));
+        EXPECT_EQ(route->gateway, *parse_gid(hop));
+      }
+    }
+  });
+}
+
 // A host with several ports has a table for the source address of each.
 TEST(Route, ARuleForTheSourceAddressIsFollowed) {
   in_own_namespace([] {
