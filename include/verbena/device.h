@@ -46,6 +46,7 @@ struct PortView {
   std::string state;             // "active", "down", ...
   std::uint32_t active_mtu = 0;  // bytes of payload in one packet, GRH not counted
   std::uint16_t lid = 0;
+  std::uint8_t lmc = 0;  // InfiniBand: the port has 2^lmc LIDs from `lid` on
   std::uint32_t gid_table_length = 0;
   bool grh_required = false;          // each address needs a GRH: always on Ethernet
   std::uint64_t bits_per_second = 0;  // nominal, of all lanes together; 0: not known

@@ -22,6 +22,10 @@ struct LiveObject {
 // Thread-safety: any thread.
 VERBENA_API std::vector<LiveObject> live_objects(const ibv_pd* domain);
 
+// All of this process: protection domains, and completion queues that nobody uses, beside what is of a domain.
+// Thread-safety: any thread.
+VERBENA_API std::vector<LiveObject> live_objects();
+
 // "queue pair 0x11 (made at src/main.cc:17, in run)"
 VERBENA_API std::string in_words(const LiveObject& object);
 
@@ -29,6 +33,8 @@ namespace detail {
 
 // `object` is the owner of the verbs object, as keeper() gives it. Of `domain` where it is not null.
 VERBENA_API void note_alive(const void* object, std::string what, const CallSite& place, const ibv_pd* domain);
+// `what`, with the place that made it where `object` is listed.
+VERBENA_API std::string with_place(const void* object, const std::string& what);
 // `user`, while it is listed, uses `object`, which is of no domain.
 VERBENA_API void note_uses(const void* user, const void* object);
 // A new domain: what an earlier one at this address has left is none of its own.

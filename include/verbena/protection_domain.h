@@ -3,6 +3,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "verbena/call_site.h"
 #include "verbena/device.h"
 
 namespace verbena {
@@ -14,7 +15,7 @@ namespace verbena {
 class VERBENA_API ProtectionDomain : public VerbsOwner<ibv_pd> {
  public:
   ProtectionDomain() = default;
-  static Result<ProtectionDomain> create(const Context& context);
+  static Result<ProtectionDomain> create(const Context& context, CallSite place = CallSite::current());
 
  private:
   using VerbsOwner::VerbsOwner;

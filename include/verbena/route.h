@@ -22,7 +22,9 @@ struct Route {
 // Looks `destination` up; `netdev` != 0 asks for the route by that interface only.
 using RouteLookup = std::function<Result<Route>(const Gid& destination, std::uint32_t netdev)>;
 
-// Asks the kernel (rtnetlink), in the network namespace of the calling thread.
+// Asks the kernel (rtnetlink), in the network namespace of the calling thread. By an interface there is a route only
+// where the routing tables have one: by itself, or, where rules choose the table by the source, from one of the
+// interface's addresses.
 // Errors: kUnreachable where there is no route, with the words of the kernel.
 VERBENA_API Result<Route> look_up_route(const Gid& destination, std::uint32_t netdev);
 

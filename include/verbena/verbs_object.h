@@ -52,7 +52,7 @@ class VerbsObject {
   Status release() {
     if (raw_ == nullptr) return {};
     if (const int code = release_(raw_); code != 0) {
-      return tl::make_unexpected(detail::release_error(call_, what_, code));
+      return tl::make_unexpected(detail::release_error(call_, detail::with_place(this, what_), code));
     }
     detail::note_gone(this);
     raw_ = nullptr;

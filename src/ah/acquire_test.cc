@@ -443,6 +443,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Refusal{"HopLimit", [](Destination& d) { d.hop_limit = 0; }, "hop limit 0"},
                       Refusal{"ServiceLevel", [](Destination& d) { d.service_level = 16; }, "service level 16"},
                       Refusal{"PathBits", [](Destination& d) { d.source_path_bits = 128; }, "source path bits 128"},
+                      Refusal{"PathBitsOfEthernet", [](Destination& d) { d.source_path_bits = 1; },
+                              "source path bits 1"},
                       Refusal{"StaticRate", [](Destination& d) { d.static_rate = 1; }, "static rate 1"},
                       Refusal{"StaticRateAboveAll", [](Destination& d) { d.static_rate = 25; }, "static rate 25"}),
     [](const auto& tested) { return tested.param.name; });
@@ -510,6 +512,42 @@ TEST_F(Acquire, InfiniBandAddressesByLid) {
   EXPECT_EQ(attributes.dlid, 12);
   EXPECT_EQ(attributes.is_global, 0);
   EXPECT_EQ(attributes.src_path_bits, 2);
+}
+
+TEST_F(Acquire, WhatIsWrongOnInfiniBandIsNamed) {
+  Port port;
+  port.link_layer = IBV_LINK_LAYER_INFINIBAND;
+  port.lid = 8;
+  port.lmc = 2;
+  port.gids = {{link_local(1), IBV_GID_TYPE_IB, 0}};
+  set_port("fake0", 1, port);
+  AhDirectory directory = make_directory();
+  const auto refusal = [&](const Destination& destination) {
+    const Result<AhHandle> none = directory.acquire(destination, soon());
+    EXPECT_FALSE(none);
+    return none ? std::string() : none.error().message;
+  };
+  using ::testing::AllOf;
+  using ::testing::HasSubstr;
+  using ::testing::Not;
+  Destination destination;
+  destination.lid = 0xffff;
+  EXPECT_THAT(refusal(destination), HasSubstr("lid 65535 is the permissive LID"));
+  destination.lid = 0xc001;
+  EXPECT_THAT(refusal(destination), HasSubstr("lid 49153 is one of multicast"));
+  destination.lid = 5;
+  destination.netdev = 7;
+  EXPECT_THAT(refusal(destination), HasSubstr("netdev 7 names a network interface"));
+  EXPECT_EQ(attempts(), 0U);
+  destination.netdev = 0;
+  fake::set_create_hook([](const ibv_ah_attr&) { return EINVAL; });
+  destination.source_path_bits = 4;
+  EXPECT_THAT(refusal(destination),
+              AllOf(HasSubstr("LID 5 with source path bits 4"), HasSubstr("beyond the port's LMC 2"),
+                    HasSubstr("4 LIDs from 8 on: use 0 to 3"), Not(HasSubstr("RoCE"))));
+  destination.source_path_bits = 0;
+  destination.gid = link_local(2);
+  EXPECT_THAT(refusal(destination), AllOf(HasSubstr("at LID 5"), HasSubstr("source GID"), Not(HasSubstr("RoCE"))));
 }
 
 TEST_F(Acquire, InfiniBandPortThatDemandsAGrhGetsOne) {

@@ -6,12 +6,15 @@
 #include <fmt/format.h>
 
 #include "verbena/rate.h"
+
 namespace verbena::ah {
 
 namespace {
 
 constexpr std::uint8_t kMostServiceLevel = 15;
 constexpr std::uint8_t kMostPathBits = 127;
+constexpr std::uint16_t kFirstMulticastLid = 0xc000;
+constexpr std::uint16_t kPermissiveLid = 0xffff;
 constexpr std::uint32_t kMostIndex = 255;  // ibv_global_route has eight bits for it
 constexpr std::uint8_t kHighestRate = IBV_RATE_1200_GBPS;
 
@@ -19,32 +22,58 @@ tl::unexpected<Error> refuse(const Destination& destination, const std::string& 
   return failure(ErrorCode::kInvalidArgument, fmt::format("destination {}: {}", in_words(destination), why));
 }
 
-Status validate_place(const Destination& destination, const PortFacts& facts) {
-  if (destination.port != 0 && destination.port != facts.port) {
-    return refuse(destination, fmt::format("port {} is not this directory's port {}; use the directory of that port",
-                                           destination.port, facts.port));
+Status validate_ethernet(const Destination& destination) {
+  if (destination.gid.is_zero()) {
+    return refuse(destination,
+                  "the GID is zero; on Ethernet (RoCE) it is the IP address of the peer, and there is no LID");
   }
-  if (facts.link_layer == LinkLayer::kEthernet) {
-    if (destination.gid.is_zero()) {
-      return refuse(destination,
-                    "the GID is zero; on Ethernet (RoCE) it is the IP address of the peer, and there is no LID");
-    }
-    if (destination.lid != 0) {
-      return refuse(
-          destination,
-          fmt::format("lid {} is set, but the port is Ethernet (RoCE), which has none; leave it 0", destination.lid));
-    }
-    return {};
+  if (destination.lid != 0) {
+    return refuse(destination, fmt::format("lid {} is set, but the port is Ethernet (RoCE), which has none; leave it 0",
+                                           destination.lid));
   }
+  if (destination.source_path_bits > kMostPathBits) return {};  // refused as such
+  if (destination.source_path_bits != 0) {
+    return refuse(destination, fmt::format("source path bits {} are set, but the port is Ethernet (RoCE), which has "
+                                           "none; leave them 0, and spread by the flow label",
+                                           destination.source_path_bits));
+  }
+  return {};
+}
+
+Status validate_infiniband(const Destination& destination, const PortFacts& facts) {
   if (destination.lid == 0) {
     return refuse(destination,
                   "the port is InfiniBand, which addresses by LID, and lid is 0; take it from the peer's "
                   "full address");
   }
+  if (destination.lid == kPermissiveLid) {
+    return refuse(destination,
+                  "lid 65535 is the permissive LID, which only management datagrams are sent to; take "
+                  "the peer's own from its full address");
+  }
+  if (destination.lid >= kFirstMulticastLid && destination.gid.is_zero()) {
+    return refuse(destination, fmt::format("lid {} is one of multicast, where each datagram has a GRH, and the GID is "
+                                           "zero; give the group's GID too",
+                                           destination.lid));
+  }
   if (facts.grh_required && destination.gid.is_zero()) {
     return refuse(destination, "this InfiniBand port demands a GRH, and the GID is zero; give the peer's GID too");
   }
+  if (destination.netdev != 0) {
+    return refuse(destination, fmt::format("netdev {} names a network interface, but the port is InfiniBand, whose "
+                                           "fabric routes by LID; leave it 0",
+                                           destination.netdev));
+  }
   return {};
+}
+
+Status validate_place(const Destination& destination, const PortFacts& facts) {
+  if (destination.port != 0 && destination.port != facts.port) {
+    return refuse(destination, fmt::format("port {} is not this directory's port {}; use the directory of that port",
+                                           destination.port, facts.port));
+  }
+  return facts.link_layer == LinkLayer::kEthernet ? validate_ethernet(destination)
+                                                  : validate_infiniband(destination, facts);
 }
 
 // `reason` is taken from the choice.
@@ -66,7 +95,9 @@ std::string in_words(const Destination& destination) {
   const auto add = [&](const char* name, unsigned value, unsigned usual) {
     if (value != usual) text += fmt::format(" {} {}", name, value);
   };
+  if (!destination.gid.is_zero()) add("LID", destination.lid, standard.lid);
   if (!destination.source.is_zero()) text += " from " + to_string(destination.source);
+  add("source path bits", destination.source_path_bits, standard.source_path_bits);
   add("netdev", destination.netdev, standard.netdev);
   add("traffic class", destination.traffic_class, standard.traffic_class);
   add("service level", destination.service_level, standard.service_level);
@@ -188,8 +219,28 @@ NextHop hop_of(const Destination& destination, const Path& path) {
 }
 
 std::string explain(const Destination& destination, const Path& path) {
-  if (destination.gid.is_zero()) return fmt::format("to LID {} {}", destination.lid, path.reason);
-  return fmt::format("to {} {}", to_string(destination.gid), path.reason);
+  const bool by_lid = destination.gid.is_zero();
+  std::string place = by_lid ? fmt::format("LID {}", destination.lid) : to_string(destination.gid);
+  if (!by_lid && destination.lid != 0) place += fmt::format(" at LID {}", destination.lid);
+  if (destination.source_path_bits != 0)
+    place += fmt::format(" with source path bits {}", destination.source_path_bits);
+  return fmt::format("to {} {}", place, path.reason);
+}
+
+std::string advice_for_refusal(const Destination& destination, const PortFacts& facts, ibv_context* context) {
+  if (facts.link_layer == LinkLayer::kEthernet) {
+    return "the device refuses one of these values: are both ends RoCE v2 and of the same address family, and is the "
+           "source GID still there?";
+  }
+  const Result<PortView> port = query_port(context, facts.port);
+  const unsigned most = port ? (1U << port->lmc) - 1 : kMostPathBits;
+  if (destination.source_path_bits > most) {
+    return fmt::format("source path bits {} are beyond the port's LMC {}, by which it has {} LID{} from {} on: use {}",
+                       destination.source_path_bits, port->lmc, most + 1, most == 0 ? "" : "s", port->lid,
+                       most == 0 ? "0" : fmt::format("0 to {}", most));
+  }
+  return fmt::format("the device refuses one of these values: is LID {} one of the subnet's{}?", destination.lid,
+                     destination.gid.is_zero() ? "" : ", and is the source GID still there");
 }
 
 }  // namespace verbena::ah

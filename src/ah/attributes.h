@@ -37,6 +37,9 @@ NextHop hop_of(const Destination& destination, const Path& path);
 // Why this source, in a sentence.
 std::string explain(const Destination& destination, const Path& path);
 
+// What to look at where the device finds an attribute invalid (EINVAL). Asks the port for its LMC.
+std::string advice_for_refusal(const Destination& destination, const PortFacts& facts, ibv_context* context);
+
 // "grh.hop_limit: 255 asked for, 64 made", for each field that differs.
 std::vector<std::string> changes_between(const ibv_ah_attr& wanted, const ibv_ah_attr& made);
 

@@ -32,15 +32,14 @@ bool is_full(int error) {
   return error == ENOMEM || error == ENOSPC || error == EAGAIN;
 }
 
-std::string_view advice_for_create(int error) {
+std::string advice_for_create(int error, const Destination& destination, const PortFacts& facts, ibv_context* context) {
   switch (error) {
     case ETIMEDOUT:
     case EHOSTUNREACH:
       return "the neighbour does not answer: check that the destination is up and on the network of this source (ip "
              "neigh)";
     case EINVAL:
-      return "the device refuses one of these values: are both ends RoCE v2 and of the same address family, and is the "
-             "source GID still there?";
+      return advice_for_refusal(destination, facts, context);
     default:
       return {};
   }
@@ -250,7 +249,7 @@ Status Core::create_address(Binding& binding, Entry& entry) {
     if (!room) {
       return tl::make_unexpected(rdma::verbs_error(
           "ibv_create_ah", fmt::format("on {} port {} {}", device_, facts_.port, explain(destination, *entry.path)),
-          error, advice_for_create(error)));
+          error, advice_for_create(error, destination, facts_, domain_->context)));
     }
   }
 }

@@ -91,7 +91,7 @@ Status check(const TenantOptions& options) {
 
 Result<Tenant> Tenant::create(const Context& context, TenantOptions options, CallSite place) {
   if (Status status = check(options); !status) return tl::make_unexpected(status.error());
-  Result<ProtectionDomain> domain = ProtectionDomain::create(context);
+  Result<ProtectionDomain> domain = ProtectionDomain::create(context, place);
   if (!domain) return tl::make_unexpected(domain.error());
   const Result<ibv_device_attr> device = context.query_device();
   if (!device) return tl::make_unexpected(device.error());

@@ -20,6 +20,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kPatience = 500ms;
+// The block of a page that counts what belongs to no device.
+constexpr std::string_view kOfTheHost = "host";
 
 // A gauge of the device's counters, and the limit that it runs into.
 struct Gauge {
@@ -119,6 +121,7 @@ rdma::SoftwareProcess software_process(const ProcessCounters& process, const rdm
   rdma::SoftwareProcess facts{.pid = process.pid, .name = printable(process.page.process_name)};
   const std::string_view limits = variable_in(environment, "VERBENA_LIMITS");
   for (const host::CounterBlockReading& block : process.page.blocks) {
+    if (block.name == kOfTheHost) continue;
     rdma::SoftwareDevice device{.name = printable(block.name)};
     for (const Gauge& gauge : kGauges) {
       device.counts.push_back({.name = std::string(gauge.words),

@@ -13,7 +13,8 @@ ProcessCounters process_with(std::uint64_t handles, std::uint64_t domains) {
   ProcessCounters process;
   process.pid = 42;
   process.page.process_name = "store";
-  process.page.blocks = {{"verbena0",
+  process.page.blocks = {{"host", {{"no_such_queue_pair", "packets", Side::kReceiver, 3}}},  // of no device
+                         {"verbena0",
                           {{"address_handles", "objects", Side::kBoth, handles},
                            {"protection_domains", "objects", Side::kBoth, domains}}}};
   return process;
@@ -30,6 +31,7 @@ const rdma::ResourceCount& count_of(const rdma::SoftwareProcess& process, const 
 TEST(DoctorProcesses, ObjectsAreReadFromTheGauges) {
   const auto facts = software_process(process_with(7, 2), {.max_ah = 1000, .max_pd = 50}, "");
   EXPECT_EQ(facts.pid, 42U);
+  ASSERT_EQ(facts.devices.size(), 1U);
   EXPECT_EQ(facts.devices.at(0).name, "verbena0");
   EXPECT_EQ(count_of(facts, "address handles").current, 7U);
   EXPECT_EQ(count_of(facts, "address handles").limit, 1000U);

@@ -109,6 +109,11 @@ DevicePort::DevicePort(const Interface& interface, const std::optional<Infiniban
   guid = infiniband->guid;
 }
 
+const Interface* find_interface(const Network& network, const DevicePort& port) noexcept {
+  const Interface* const same = find_interface(network, port.interface_index);
+  return same != nullptr ? same : find_interface(network, port.interface_name);
+}
+
 std::string Device::port_name(std::uint8_t number) const {
   return ports_.size() == 1 ? name_ : fmt::format("{}/{}", name_, number);
 }

@@ -33,6 +33,9 @@ struct DevicePort {
   std::optional<InfinibandPort> infiniband;  // with its GUID; nothing for Ethernet
 };
 
+// The interface of the port, as it is now: the same, whatever its name, or where that is gone one of its name.
+const Interface* find_interface(const Network& network, const DevicePort& port) noexcept;
+
 inline constexpr std::uint8_t kFirstPort = 1;
 
 class Device {

@@ -25,8 +25,12 @@ Port::Port(const Device& device, std::uint8_t number, DeviceCounters counters, b
       number_(number),
       counters_(std::move(counters)),
       use_udp_(use_udp),
-      snapshot_(new PortSnapshot{
-          .number = number, .count = static_cast<std::uint8_t>(device.ports().size()), .gids = {}, .infiniband = {}}),
+      snapshot_(new PortSnapshot{.number = number,
+                                 .count = static_cast<std::uint8_t>(device.ports().size()),
+                                 .interface_index = identity().interface_index,
+                                 .gids = {},
+                                 .infiniband = {}}),
+      interface_index_(identity().interface_index),
       interface_name_(identity().interface_name) {}
 
 Port::~Port() {
@@ -53,6 +57,13 @@ PortSnapshot Port::copy() const {
 std::string Port::interface_name() const {
   const std::lock_guard guard(mutex_);
   return interface_name_;
+}
+
+const Interface* Port::find_in(const Network& network) const {
+  const Interface* interface = find_interface(network, interface_index_);
+  if (interface == nullptr) interface = find_interface(network, interface_name());
+  if (interface == nullptr) interface = find_interface(network, identity().interface_name);
+  return interface;
 }
 
 Status Port::configure(const InfinibandPort& configuration) {
@@ -99,6 +110,7 @@ Port::Change Port::follow(const Interface* interface, Status& refusal) {
   after->infiniband = configuration_;
   after->index = index_;
   after->present = interface != nullptr;
+  if (interface != nullptr) interface_index_ = after->interface_index = interface->index;
   after->up = now.up;
   after->interface_mtu = now.mtu;
   if (interface != nullptr) after->line_rate = interface_bits_per_second(now.name);
@@ -168,7 +180,7 @@ void Port::rejoin_groups() {
 }
 
 bool Port::open_udp(const Gid& address, Status& refusal) {
-  transport::UdpOptions options{.address = address, .interface_index = identity().interface_index};
+  transport::UdpOptions options{.address = address, .interface_index = interface_index_};
   if (configuration_) {
     options.port = wire::kInfinibandUdpPort;
     options.framing = transport::Framing::kInfiniband;

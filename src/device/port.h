@@ -57,6 +57,7 @@ struct PortSnapshot {
   std::uint8_t count = 1;  // of the device's ports
   bool up = false;
   bool present = true;              // the interface exists
+  unsigned interface_index = 0;     // as it is now; that of the last one where there is none
   std::uint32_t interface_mtu = 0;  // bytes
   std::uint32_t mtu = 256;          // bytes of payload a packet
   std::uint64_t line_rate = 0;      // bits a second
@@ -102,12 +103,18 @@ class Port {
   PortSnapshot copy() const;
   // The name of the interface now; it may have been renamed.
   std::string interface_name() const;
+  // The interface that it is on: the one it was on, whatever its name, and where that is gone, one that came under its
+  // last name or the declared one. nullptr: there is none.
+  const Interface* find_in(const Network& network) const;
+  // That of the interface it is on, or was last. Under the runtime's control lock.
+  unsigned interface_index() const noexcept { return interface_index_; }
 
   struct Change {
     bool routes = false;                                       // UDP ports came or went
     std::vector<std::unique_ptr<transport::UdpPort>> retired;  // to be freed after a grace period
   };
-  // Takes over what the interface is now; nullptr where it is gone. Raises events. Where an address cannot be opened,
+  // Takes over what the interface is now; nullptr where it is gone, and once before another one takes its place.
+  // Raises events. Where an address cannot be opened,
   // `refusal` says why (the last one); the port does without it, and reopen() tries again.
   Change follow(const Interface* interface, Status& refusal);
   // Whether an address is there whose UDP port could not be opened.
@@ -148,6 +155,7 @@ class Port {
   std::uint16_t index_ = 0;
 
   // Control lock of the runtime.
+  unsigned interface_index_;
   std::map<Gid, std::unique_ptr<transport::UdpPort>> udp_;
   std::optional<InfinibandPort> configuration_;
   std::unique_ptr<LidClaim> claim_;

@@ -287,9 +287,33 @@ Status Runtime::follow_network() {
   return {};
 }
 
+// No interface is taken from another port that is on it, unless both are of InfiniBand.
+const Interface* Runtime::interface_of(const Port& port) const {
+  const Interface* const interface = port.find_in(network_);
+  if (interface == nullptr || interface->index == port.interface_index()) return interface;
+  const bool taken = std::any_of(ports_.begin(), ports_.end(), [&](const auto& entry) {
+    const Port& other = *entry.first;
+    return &other != &port && other.interface_index() == interface->index &&
+           !(other.is_infiniband() && port.is_infiniband());
+  });
+  return taken ? nullptr : interface;
+}
+
 Status Runtime::follow(Port& port) {
+  const Interface* const interface = interface_of(port);
+  // It has been deleted and made again since it was looked at: whatever was bound to the old one is not to the new.
+  const bool replaced = interface != nullptr && interface->index != port.interface_index();
+  if (replaced) {
+    if (auto left = follow(port, nullptr); !left) return left;
+    log(Severity::kInfo,
+        fmt::format("{}: {} is there again, as interface {}", port.name(), interface->name, interface->index));
+  }
+  return follow(port, interface);
+}
+
+Status Runtime::follow(Port& port, const Interface* interface) {
   Status refusal;
-  auto change = port.follow(find_interface(network_, port.identity().interface_index), refusal);
+  auto change = port.follow(interface, refusal);
   if (change.routes) {
     for (const auto& retired : change.retired) helper_.remove_packets(retired->fd());
     publish_routes();

@@ -135,7 +135,9 @@ class Runtime final : private HelperWork {
   bool note_left_over(std::size_t received, std::size_t budget) noexcept;  // Requires: receiving_
   void run_timers(bool more_to_receive) noexcept;
   Status follow_network();                                                               // Requires: control_
+  const Interface* interface_of(const Port& port) const;                                 // Requires: control_
   Status follow(Port& port);                                                             // Requires: control_
+  Status follow(Port& port, const Interface* interface);                                 // Requires: control_
   Status open_port(const Device& device, std::uint8_t number, DeviceCounters counters);  // Requires: control_
   void drop_last_port();                                                                 // Requires: control_
   void reopen_ports();    // Requires: control_; what others held

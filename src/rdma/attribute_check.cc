@@ -166,9 +166,21 @@ void check_lids(const View& view, Findings& findings) {
   const auto dlid = view.number("dlid");
   if (!dlid) return;
   constexpr std::uint64_t kLastUnicast = 0xbfff;
+  constexpr std::uint64_t kPermissive = 0xffff;
+  if (*dlid > kPermissive) {
+    findings.push_back({"dlid", Verdict::kWrong, "a LID has 16 bits: 1 to 0xbfff, and 0xc000 to 0xfffe of multicast"});
+    return;
+  }
   if (view.link_layer() == LinkLayer::kInfiniBand) {
     if (*dlid == 0) {
       findings.push_back({"dlid", Verdict::kWrong, "0 on an InfiniBand port: the LID says where to"});
+    } else if (*dlid == kPermissive) {
+      findings.push_back(
+          {"dlid", Verdict::kWrong,
+           "0xffff is the permissive LID, which only management datagrams are sent to: take the peer's"});
+    } else if (*dlid > kLastUnicast && view.number("is_global") == std::uint64_t{0}) {
+      findings.push_back(
+          {"dlid", Verdict::kWrong, "0xc000 and above are multicast, where each datagram has a GRH: set is_global"});
     } else {
       findings.push_back({"dlid", *dlid <= kLastUnicast ? Verdict::kFits : Verdict::kSuspicious,
                           *dlid <= kLastUnicast ? "a unicast LID" : "0xc000 and above are multicast"});
@@ -176,6 +188,33 @@ void check_lids(const View& view, Findings& findings) {
   } else if (view.link_layer() == LinkLayer::kEthernet) {
     findings.push_back({"dlid", *dlid == 0 ? Verdict::kFits : Verdict::kSuspicious,
                         "RoCE has no LIDs: it is ignored, or decides the UDP source port"});
+  }
+}
+
+void check_path_bits(const View& view, Findings& findings) {
+  const auto bits = view.number("src_path_bits");
+  if (!bits || *bits > 127) return;  // judged by its range
+  if (view.link_layer() == LinkLayer::kEthernet) {
+    if (*bits != 0)
+      findings.push_back({"src_path_bits", Verdict::kSuspicious, "RoCE has no LIDs, and so none of them"});
+    return;
+  }
+  const PortFacts* port = view.port_facts();
+  if (port == nullptr) {
+    if (*bits != 0) {
+      findings.push_back({"src_path_bits", Verdict::kUnknown,
+                          "they must be less than 2 to the power of the port's LMC (ibv_devinfo); no device to compare "
+                          "with"});
+    }
+    return;
+  }
+  const unsigned lids = 1U << port->view.lmc;
+  const std::string has = fmt::format("by its LMC {} the port has {}", port->view.lmc, counted(lids, "LID", "LIDs"));
+  if (*bits < lids) {
+    findings.push_back({"src_path_bits", Verdict::kFits, has});
+  } else {
+    findings.push_back({"src_path_bits", Verdict::kWrong,
+                        lids == 1 ? has + ": only 0 fits" : fmt::format("{}: 0 to {} fit", has, lids - 1)});
   }
 }
 
@@ -308,6 +347,7 @@ std::vector<AttributeFinding> check_attributes(const Attributes& attributes, con
   check_global(view, findings);
   check_gids(view, findings);
   check_lids(view, findings);
+  check_path_bits(view, findings);
   check_ranges(view, findings);
   check_mtu(view, findings);
   check_memory(view, findings);

@@ -154,6 +154,7 @@ Result<PortView> query_port(ibv_context* context, std::uint8_t port) {
                         ? 128U << static_cast<unsigned>(attributes.active_mtu)
                         : 0;
   view.lid = attributes.lid;
+  view.lmc = attributes.lmc;
   view.gid_table_length = static_cast<std::uint32_t>(attributes.gid_tbl_len);
   view.grh_required = view.link_layer == LinkLayer::kEthernet || (attributes.flags & IBV_QPF_GRH_REQUIRED) != 0;
   view.bits_per_second = port_speed(attributes.active_width, attributes.active_speed).bits_per_second;

@@ -153,5 +153,38 @@ TEST(TransitionCheck, SaysWhichBitIsMissingOrTooMuch) {
   EXPECT_THAT(verdict({"to=SLEEPING"}, "to", nullptr), HasSubstr("there is no state"));
 }
 
+TEST(AttributeCheck, JudgesLidsAndPathBitsByThePort) {
+  DeviceFacts device;
+  device.name = "ib0";
+  device.ports.emplace_back();
+  device.ports[0].view.port = 1;
+  device.ports[0].view.link_layer = LinkLayer::kInfiniBand;
+  device.ports[0].view.active = true;
+  const auto verdict = [&](const std::vector<std::string>& words, const std::string& name, std::uint8_t lmc,
+                           const DeviceFacts* with) {
+    device.ports[0].view.lmc = lmc;
+    for (const AttributeFinding& finding : check_attributes(*parse_attributes(words), with)) {
+      if (finding.attribute == name) return std::pair(finding.verdict, finding.text);
+    }
+    return std::pair(AttributeVerdict::kUnknown, std::string("nothing is said of it"));
+  };
+  using enum AttributeVerdict;
+  const auto bits = [&](const char* value, std::uint8_t lmc) {
+    return verdict({"dlid=5", std::string("src_path_bits=") + value}, "src_path_bits", lmc, &device);
+  };
+  EXPECT_EQ(bits("4", 0).first, kWrong);
+  EXPECT_THAT(bits("4", 0).second, HasSubstr("LMC 0"));
+  EXPECT_EQ(bits("0", 0).first, kFits);
+  EXPECT_EQ(bits("3", 2).first, kFits);
+  EXPECT_EQ(bits("4", 2).first, kWrong);
+  EXPECT_EQ(bits("128", 7).first, kWrong);
+  EXPECT_THAT(verdict({"src_path_bits=4"}, "src_path_bits", 0, nullptr).second, HasSubstr("LMC"));
+  EXPECT_EQ(verdict({"dlid=65535"}, "dlid", 0, &device).first, kWrong);
+  EXPECT_EQ(verdict({"dlid=65536"}, "dlid", 0, nullptr).first, kWrong);
+  EXPECT_EQ(verdict({"dlid=0xc001", "is_global=0"}, "dlid", 0, &device).first, kWrong);
+  EXPECT_EQ(verdict({"dlid=0xc001"}, "dlid", 0, &device).first, kSuspicious);
+  EXPECT_EQ(verdict({"dlid=0xbfff"}, "dlid", 0, &device).first, kFits);
+}
+
 }  // namespace
 }  // namespace verbena::rdma

@@ -206,6 +206,11 @@ Result<SourceChoice> choose_routed(const Candidates& candidates, const SourceQue
                                                  to_string(query.destination), interfaces_in_words(candidates))});
   }
   const Result<Route> route = routes(query.destination, query.netdev);
+  if (!route && query.netdev != 0) {
+    // An address of this host may be another interface's than the one named.
+    const Result<Route> any = routes(query.destination, 0);
+    if (any && any->local) return choose_best(candidates, query, *any);
+  }
   if (!route) return choose_by_interface(candidates, query, routes, route.error());
   if (route->local) return choose_best(candidates, query, *route);
   Candidates on_route = on_interface(without_loopback(candidates), route->netdev);

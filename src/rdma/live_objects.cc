@@ -60,6 +60,13 @@ std::vector<LiveObject> live_objects(const ibv_pd* domain) {
   return found;
 }
 
+std::vector<LiveObject> live_objects() {
+  const std::lock_guard lock(registry().mutex);
+  std::vector<LiveObject> found;
+  for (const auto& [key, record] : registry().records) found.push_back(record.object);
+  return found;
+}
+
 std::string in_words(const LiveObject& object) {
   return fmt::format("{} (made at {}:{}, in {})", object.what, object.place.file_name(), object.place.line(),
                      object.place.function_name());
@@ -73,6 +80,12 @@ void detail::note_alive(const void* object, std::string what, const CallSite& pl
   const Number number = registry().next++;
   registry().records.emplace(number, std::move(record));
   registry().numbers.insert_or_assign(object, number);
+}
+
+std::string detail::with_place(const void* object, const std::string& what) {
+  const std::lock_guard lock(registry().mutex);
+  const auto at = registry().records.find(object);
+  return at == registry().records.end() ? what : in_words(at->second.object);
 }
 
 void detail::note_uses(const void* user, const void* object) {

@@ -428,5 +428,30 @@ TEST_F(Objects, ACompletionQueueIsListedForWhoUsesItAndThenForWhoUsedItLast) {
   ASSERT_TRUE(queue.close());
 }
 
+// Of no domain, or the domain itself: listed all the same, and named where the device does not let go.
+TEST_F(Objects, ADomainAndAnUnusedQueueAreNamedWithThePlaceThatMadeThem) {
+  const auto words = [] {
+    std::string all;
+    for (const LiveObject& object : live_objects()) all += in_words(object) + "; ";
+    return all;
+  };
+  const auto line = [](unsigned number) { return "objects_test.cc:" + std::to_string(number); };
+  const unsigned made = __LINE__ + 1;
+  ProtectionDomain another = std::move(*ProtectionDomain::create(context));
+  CompletionQueue queue = std::move(*CompletionQueue::create(context, 16));
+  EXPECT_THAT(words(), HasSubstr("protection domain on fake0 (made at "));
+  EXPECT_THAT(words(), HasSubstr(line(made)));
+  EXPECT_THAT(words(), HasSubstr(line(made + 1)));
+  ibv_mr* const region = ibv_reg_mr(another.get(), &queue, sizeof queue, 0);
+  ASSERT_NE(region, nullptr);
+  const Status kept = another.close();
+  ASSERT_FALSE(kept);
+  EXPECT_THAT(kept.error().message, HasSubstr(line(made)));
+  ASSERT_EQ(ibv_dereg_mr(region), 0);
+  ASSERT_TRUE(another.close());
+  ASSERT_TRUE(queue.close());
+  EXPECT_THAT(words(), ::testing::Not(HasSubstr(line(made))));
+}
+
 }  // namespace
 }  // namespace verbena

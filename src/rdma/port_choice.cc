@@ -29,6 +29,12 @@ Status fits_link_layer(const PortView& view, const Destination& destination) {
   if (view.link_layer == LinkLayer::kInfiniBand && destination.lid == 0) {
     return failure(ErrorCode::kUnreachable, "it is InfiniBand, which addresses by LID, and the destination has none");
   }
+  if (view.link_layer == LinkLayer::kInfiniBand && destination.netdev != 0) {
+    return failure(ErrorCode::kUnreachable, "it is InfiniBand, and the destination names a network interface");
+  }
+  if (view.link_layer == LinkLayer::kEthernet && destination.source_path_bits != 0) {
+    return failure(ErrorCode::kUnreachable, "it is Ethernet (RoCE), and the destination has path bits");
+  }
   if (view.grh_required && destination.gid.is_zero()) {
     return failure(ErrorCode::kUnreachable, "it demands a GRH, and the destination has no GID");
   }

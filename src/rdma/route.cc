@@ -1,12 +1,17 @@
 #include "verbena/route.h"
 
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
+#include <net/if.h>
 #include <sys/socket.h>
 
 #include "rdma/netlink.h"
+#include "rdma/network_notice.h"
 
 namespace verbena {
 
@@ -17,6 +22,14 @@ using rdma::NetlinkAnswer;
 using rdma::NetlinkRequest;
 using rdma::number_from;
 using rdma::Octets;
+
+struct Question {
+  Gid destination;
+  std::uint32_t netdev = 0;  // 0: by whichever
+  Gid source{};              // zero: whichever the kernel takes
+};
+
+enum class Wanted { kOutcome, kEntry };  // kEntry: the entry of the routing table that leads there
 
 void take_attribute(int type, Octets value, Route& route) {
   switch (type) {
@@ -43,16 +56,22 @@ void take_attribute(int type, Octets value, Route& route) {
   }
 }
 
+std::string interface_in_words(std::uint32_t netdev) {
+  std::array<char, IF_NAMESIZE> name{};
+  return ::if_indextoname(netdev, name.data()) == nullptr ? fmt::format("interface {}", netdev) : name.data();
+}
+
 tl::unexpected<Error> no_route(const Gid& destination, std::uint32_t netdev, int code) {
   return tl::make_unexpected(Error{
       ErrorCode::kUnreachable, code,
       fmt::format("the kernel has no route to {}{}: {}; add one (ip route), or give the interface an address in its "
                   "network",
-                  to_string(destination), netdev != 0 ? fmt::format(" by interface {}", netdev) : "",
+                  to_string(destination), netdev != 0 ? " by " + interface_in_words(netdev) : "",
                   strerrordesc_np(code) != nullptr ? strerrordesc_np(code) : "unknown error")});
 }
 
-Result<Route> read_answer(const NetlinkAnswer& answer, const Gid& destination, std::uint32_t netdev) {
+Result<Route> read_answer(const NetlinkAnswer& answer, const Question& question) {
+  const auto& [destination, netdev, source] = question;
   if (answer.refused != 0) return no_route(destination, netdev, answer.refused);
   if (answer.messages.empty() || answer.messages.front().type != RTM_NEWROUTE ||
       answer.messages.front().body.size() < sizeof(rtmsg)) {
@@ -69,19 +88,71 @@ Result<Route> read_answer(const NetlinkAnswer& answer, const Gid& destination, s
   return route;
 }
 
+Result<Route> ask(const Question& question, Wanted wanted = Wanted::kOutcome) {
+  const Octets address = rdma::address_in(question.destination);
+  const auto bits = static_cast<std::uint8_t>(8 * address.size());
+  rtmsg message{};
+  message.rtm_family = question.destination.is_ipv4_mapped() ? AF_INET : AF_INET6;
+  message.rtm_dst_len = bits;
+  if (!question.source.is_zero()) message.rtm_src_len = bits;
+  if (wanted == Wanted::kEntry) message.rtm_flags = RTM_F_FIB_MATCH;
+  NetlinkRequest request(RTM_GETROUTE);
+  request.fixed(message).attribute(RTA_DST, address);
+  if (!question.source.is_zero()) request.attribute(RTA_SRC, rdma::address_in(question.source));
+  if (question.netdev != 0) request.number(RTA_OIF, question.netdev);
+  const Result<NetlinkAnswer> answer = rdma::ask_kernel(NETLINK_ROUTE, request, "a route");
+  if (!answer) return tl::make_unexpected(answer.error());
+  return read_answer(*answer, question);
+}
+
+// Asked by an interface, the kernel answers what no route says. IPv4: where none matches, or one forbids, the
+// destination is on the link. IPv6: a route that forbids is passed over, since it is by no interface; not so where the
+// source is given, but then another interface may be the answer.
+Result<Route> ask_by_interface(const Question& question) {
+  Result<Route> route = ask(question);
+  if (!route || route->local || question.destination.is_link_local()) return route;
+  if (route->netdev != question.netdev) return no_route(question.destination, question.netdev, ENETUNREACH);
+  if (question.destination.is_ipv4_mapped()) {
+    if (!route->gateway.is_zero()) return route;
+    const Result<Route> entry = ask(question, Wanted::kEntry);
+    return entry ? route : entry;
+  }
+  if (!question.source.is_zero() || route->source.is_zero()) return route;
+  const Result<Route> from_there = ask({question.destination, question.netdev, route->source});
+  return from_there ? route : from_there;
+}
+
+// Those of `family` that a rule of the routing policy may name.
+std::vector<Gid> sources_of(std::uint32_t netdev, std::uint8_t family) {
+  ifaddrmsg message{};
+  message.ifa_family = family;
+  NetlinkRequest request(RTM_GETADDR, rdma::Answers::kAll);
+  request.fixed(message);
+  const Result<NetlinkAnswer> answer = rdma::ask_kernel(NETLINK_ROUTE, request, "the addresses");
+  std::vector<Gid> sources;
+  if (!answer) return sources;
+  for (const rdma::NetlinkMessage& one : answer->messages) {
+    const auto told = rdma::read_notice(one.type, one.body);
+    if (!told || told->kind != NetworkChange::Kind::kAddress || told->netdev != netdev || !told->address) continue;
+    if (told->address->is_ipv4_mapped() != (family == AF_INET) || told->address->is_link_local()) continue;
+    sources.push_back(*told->address);
+  }
+  return sources;
+}
+
 }  // namespace
 
 Result<Route> look_up_route(const Gid& destination, std::uint32_t netdev) {
-  rtmsg question{};
-  const Octets address = rdma::address_in(destination);
-  question.rtm_family = destination.is_ipv4_mapped() ? AF_INET : AF_INET6;
-  question.rtm_dst_len = static_cast<std::uint8_t>(8 * address.size());
-  NetlinkRequest request(RTM_GETROUTE);
-  request.fixed(question).attribute(RTA_DST, address);
-  if (netdev != 0) request.number(RTA_OIF, netdev);
-  const Result<NetlinkAnswer> answer = rdma::ask_kernel(NETLINK_ROUTE, request, "a route");
-  if (!answer) return tl::make_unexpected(answer.error());
-  return read_answer(*answer, destination, netdev);
+  if (netdev == 0) return ask({.destination = destination});
+  Result<Route> route = ask_by_interface({destination, netdev});
+  if (route || destination.is_link_local()) return route;
+  for (const Gid& source : sources_of(netdev, destination.is_ipv4_mapped() ? AF_INET : AF_INET6)) {
+    Result<Route> from_there = ask_by_interface({destination, netdev, source});
+    if (!from_there) continue;
+    from_there->source = source;
+    return from_there;
+  }
+  return route;
 }
 
 }  // namespace verbena

@@ -84,7 +84,7 @@ int resolve_l2(ibv_context* context, const ibv_ah_attr& attributes, std::uint8_t
   if (!alive(context)) return -device::Context::refuse_child();
   const device::Port* const port = ours(context).machine->find_port(attributes.port_num);
   if (port == nullptr) return -EINVAL;
-  const unsigned interface = port->identity().interface_index;
+  const unsigned interface = port->copy().interface_index;
   const Gid destination = to_gid(attributes.grh.dgid);
   if (find_gid_index(context, port->number(), destination)) {
     if (const int error = own_mac(interface, mac)) return -error;

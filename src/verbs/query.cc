@@ -171,7 +171,7 @@ ibv_gid_entry entry_at(const device::Port& port, std::size_t index) noexcept {
           .gid_index = static_cast<std::uint32_t>(index),
           .port_num = port.number(),
           .gid_type = infiniband ? std::uint32_t{IBV_GID_TYPE_IB} : std::uint32_t{IBV_GID_TYPE_ROCE_V2},
-          .ndev_ifindex = infiniband ? 0 : port.identity().interface_index};
+          .ndev_ifindex = infiniband ? 0 : port.snapshot().interface_index};
 }
 
 // A program built with another header may know a shorter or a longer entry.

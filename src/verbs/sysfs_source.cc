@@ -42,7 +42,7 @@ device::PortSnapshot look_at_port(const device::Device& identity, std::uint8_t n
   if (!netlink) return port;
   const auto network = (*netlink)->read();
   if (!network) return port;
-  const device::Interface* const interface = device::find_interface(*network, identity.port(number).interface_index);
+  const device::Interface* const interface = device::find_interface(*network, identity.port(number));
   if (interface == nullptr) return port;
   port.up = interface->up;
   port.infiniband = configuration_of(identity, number);

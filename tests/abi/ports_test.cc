@@ -312,6 +312,57 @@ TEST(Ports, AnEventNamesThePortThatWentDown) {
   });
 }
 
+// As a virtual machine that migrates has its network interface taken away and given another of the same name.
+TEST(Ports, AnInterfaceThatIsMadeAnewIsThePortAgain) {
+  test_of_two_ports([](TwoPorts& ports) {
+    const std::uint32_t before = ports.gid(kOther).ndev_ifindex;
+    ip("link del two");
+    for (const auto& [type, port] : events_until(ports.context(), IBV_EVENT_PORT_ERR)) EXPECT_EQ(kOther, port) << type;
+    ibv_port_attr attributes{};
+    EXPECT_EQ(0, ibv_query_port(ports.context(), kOther, &attributes));
+    EXPECT_EQ(IBV_PORT_DOWN, attributes.state);
+    ip("link add two type veth peer name far2");
+    ip("link set far2 up");
+    ip("address add 10.9.2.1/24 dev two");
+    ip("link set two up");
+    bool gids_told = false;
+    for (const auto& [type, port] : events_until(ports.context(), IBV_EVENT_PORT_ACTIVE)) {
+      EXPECT_EQ(kOther, port) << type;
+      gids_told |= type == IBV_EVENT_GID_CHANGE;
+    }
+    EXPECT_TRUE(gids_told);
+    const ibv_gid_entry gid = ipv4_gid(ports.context(), kOther);
+    EXPECT_EQ(::if_nametoindex("two"), gid.ndev_ifindex);
+    EXPECT_NE(before, gid.ndev_ifindex);
+    for (const auto& [from, to] : {std::pair{kPort, kOther}, std::pair{kOther, kPort}}) {
+      const auto ah = ports.make_path(from, ports.gid(to).gid);
+      ASSERT_TRUE(ah) << std::strerror(errno);
+      ASSERT_EQ(0, ports.expect_at(ports.qp(to)));
+      ASSERT_EQ(0, ports.post(ports.qp(from), ah.get(), ports.qp(to)->qp_num));
+      for (const ibv_wc& completion : take_completions(ports.cq(), 2)) {
+        EXPECT_EQ(IBV_WC_SUCCESS, completion.status) << int{from} << " to " << int{to};
+      }
+    }
+  });
+}
+
+// Another interface that takes the name of the one that went is not taken from the port that is on it.
+TEST(Ports, AnInterfaceOfAnotherPortIsNotTakenByName) {
+  test_of_two_ports([](TwoPorts& ports) {
+    ip("link del two");
+    events_until(ports.context(), IBV_EVENT_PORT_ERR);
+    ip("link set one down");
+    ip("link set one name two");
+    ip("link set two up");
+    events_until(ports.context(), IBV_EVENT_PORT_ACTIVE);
+    ibv_port_attr attributes{};
+    EXPECT_EQ(0, ibv_query_port(ports.context(), kPort, &attributes));
+    EXPECT_EQ(IBV_PORT_ACTIVE, attributes.state);
+    EXPECT_EQ(0, ibv_query_port(ports.context(), kOther, &attributes));
+    EXPECT_EQ(IBV_PORT_DOWN, attributes.state);
+  });
+}
+
 TEST(Ports, AnMtuIsThatOfThePort) {
   test_of_two_ports([](TwoPorts& ports) {
     ibv_port_attr attributes{};

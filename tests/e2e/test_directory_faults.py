@@ -7,6 +7,7 @@ import time
 import pytest
 
 from harness.directory import Traffic
+from harness.network import join
 from harness.process import eventually
 
 NO_EVENTS = {"VERBENA_INJECT": "events.lose=100%"}
@@ -194,4 +195,35 @@ def test_an_interface_that_is_renamed_is_the_same_interface(hosts, user, events)
     left.ip("link", "set", "veth0", "name", "data7")
     left.ip("link", "set", "data7", "up")
     traffic.recovered("a new name", 20)
+    traffic.end()
+
+
+def test_an_interface_that_is_made_anew_is_followed(hosts, user, events):
+    left, right = hosts
+    traffic = Traffic(left, right, user, peers(right), events)
+    others = [address for address in addresses(right) if address.split("/")[0] not in (right.v4, right.v6)]
+    left.ip("link", "delete", "veth0")  # and with it the other end
+    eventually(lambda: traffic.counts()["ready"] == 0, 20, "look-ups find nothing while no source is there")
+    join(left, right)
+    give(right, *others)
+    traffic.recovered("an interface that was made anew", 30)
+    assert traffic.stats()["asked_in_vain"] == 0
+    traffic.end()
+
+
+@pytest.mark.parametrize("kind", ["blackhole", "unreachable", "prohibit"])
+def test_a_route_that_forbids_is_told_and_its_end_is_followed(hosts, user, kind):
+    left, right = hosts
+    traffic = Traffic(left, right, user, [right.v4, right.v6])
+
+    def told(what):
+        return sum(traffic.events().get(what, {}).values()) >= 2
+
+    for destination in (right.v4, right.v6):
+        left.ip("route", "add", kind, destination)
+    eventually(lambda: told("failed"), 20, "both destinations are told to have failed")
+    for destination in (right.v4, right.v6):
+        left.ip("route", "delete", kind, destination)
+    traffic.recovered(f"a route of type {kind}", 30)
+    eventually(lambda: told("recovered"), 20, "both destinations are told to have recovered")
     traffic.end()

@@ -203,6 +203,7 @@ int ibv_query_port(ibv_context* raw, std::uint8_t number, _compat_ibv_port_attr*
   attributes->gid_tbl_len = 256;
   attributes->pkey_tbl_len = 1;
   attributes->lid = port.lid;
+  attributes->lmc = port.lmc;
   attributes->link_layer = port.link_layer;
   attributes->flags = port.flags;
   attributes->active_width = port.active_width;

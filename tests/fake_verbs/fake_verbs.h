@@ -29,6 +29,7 @@ struct Port {
   ibv_mtu active_mtu = IBV_MTU_1024;
   std::uint8_t link_layer = IBV_LINK_LAYER_ETHERNET;
   std::uint16_t lid = 0;
+  std::uint8_t lmc = 0;
   std::uint8_t flags = 0;
   std::uint8_t active_width = 0;
   std::uint8_t active_speed = 0;
