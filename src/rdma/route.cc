@@ -1,9 +1,12 @@
 #include "verbena/route.h"
 
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <string>
 
 #include <fmt/format.h>
+#include <net/if.h>
 #include <sys/socket.h>
 
 #include "rdma/netlink.h"
@@ -43,12 +46,17 @@ void take_attribute(int type, Octets value, Route& route) {
   }
 }
 
+std::string interface_in_words(std::uint32_t netdev) {
+  std::array<char, IF_NAMESIZE> name{};
+  return ::if_indextoname(netdev, name.data()) == nullptr ? fmt::format("interface {}", netdev) : name.data();
+}
+
 tl::unexpected<Error> no_route(const Gid& destination, std::uint32_t netdev, int code) {
   return tl::make_unexpected(Error{
       ErrorCode::kUnreachable, code,
       fmt::format("the kernel has no route to {}{}: {}; add one (ip route), or give the interface an address in its "
                   "network",
-                  to_string(destination), netdev != 0 ? fmt::format(" by interface {}", netdev) : "",
+                  to_string(destination), netdev != 0 ? " by " + interface_in_words(netdev) : "",
                   strerrordesc_np(code) != nullptr ? strerrordesc_np(code) : "unknown error")});
 }
 
@@ -69,17 +77,29 @@ Result<Route> read_answer(const NetlinkAnswer& answer, const Gid& destination, s
   return route;
 }
 
-}  // namespace
-
-Result<Route> look_up_route(const Gid& destination, std::uint32_t netdev) {
+Result<NetlinkAnswer> ask(const Gid& destination, std::uint32_t netdev, std::uint32_t flags) {
   rtmsg question{};
   const Octets address = rdma::address_in(destination);
   question.rtm_family = destination.is_ipv4_mapped() ? AF_INET : AF_INET6;
   question.rtm_dst_len = static_cast<std::uint8_t>(8 * address.size());
+  question.rtm_flags = flags;
   NetlinkRequest request(RTM_GETROUTE);
   request.fixed(question).attribute(RTA_DST, address);
   if (netdev != 0) request.number(RTA_OIF, netdev);
-  const Result<NetlinkAnswer> answer = rdma::ask_kernel(NETLINK_ROUTE, request, "a route");
+  return rdma::ask_kernel(NETLINK_ROUTE, request, "a route");
+}
+
+}  // namespace
+
+// Of IPv4, where no table has a route by the interface that is asked for, the kernel answers as if the destination were
+// on that link. Asked for the entry of the table itself (RTM_F_FIB_MATCH) it does not.
+Result<Route> look_up_route(const Gid& destination, std::uint32_t netdev) {
+  if (netdev != 0 && destination.is_ipv4_mapped()) {
+    const Result<NetlinkAnswer> entry = ask(destination, netdev, RTM_F_FIB_MATCH);
+    if (!entry) return tl::make_unexpected(entry.error());
+    if (entry->refused != 0) return no_route(destination, netdev, entry->refused);
+  }
+  const Result<NetlinkAnswer> answer = ask(destination, netdev, 0);
   if (!answer) return tl::make_unexpected(answer.error());
   return read_answer(*answer, destination, netdev);
 }
