@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 #include <net/if.h>
 #include <poll.h>
-#include <unistd.h>
 
 #include "transport/packet/packet_listener.h"
 #include "transport/packet/packet_sender.h"
@@ -41,12 +40,9 @@ const std::string kMacs = "\2Dest!\2From!";
 
 // Before that the kernel throws away what is sent on it.
 void wait_until_up(const std::string& interface) {
-  const std::string asks = "ip -o link show " + interface + " | grep -q 'state UP'";
-  for (int round = 0; round < 500; ++round) {
-    if (std::system(asks.c_str()) == 0) return;
-    ::usleep(20'000);
-  }
-  ADD_FAILURE() << interface << " does not come up";
+  const std::string asks =
+      "timeout 10 sh -c 'until ip -o link show " + interface + " | grep -q \"state UP\"; do sleep 0.02; done'";
+  EXPECT_EQ(std::system(asks.c_str()), 0) << interface << " does not come up";
 }
 
 // MAC addresses that nobody has, a type that no protocol has, and some text.
