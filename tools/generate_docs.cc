@@ -109,10 +109,11 @@ std::string steps_of(QpType type, const AttributeRow& row) {
 }
 
 std::string attribute_table() {
-  constexpr std::array kTypes{QpType::kRc, QpType::kUc, QpType::kUd, QpType::kXrcSend, QpType::kXrcReceive};
+  constexpr std::array kTypes{QpType::kRc,      QpType::kUc,         QpType::kUd,
+                              QpType::kXrcSend, QpType::kXrcReceive, QpType::kRawPacket};
   std::string out = "| attribute |";
   for (const QpType type : kTypes) out += " " + std::string(name_of(type)) + " |";
-  out += " values |\n|---|---|---|---|---|---|---|\n";
+  out += " values |\n|---|---|---|---|---|---|---|---|\n";
   for (const AttributeRow& row : verbena::verbs::kAttributeRows) {
     out += "| `" + cell(row.name) + "` |";
     for (const QpType type : kTypes) out += " " + steps_of(type, row) + " |";

@@ -127,10 +127,7 @@ transport::Receipt Inbound::deliver_unicast(Arrival& arrival, const Port* throug
   }
   drop = queue_pair->receive(arrival.packet, arrival.envelope, arrival.udp_payload_size);
   if (drop != Drop::kNoReceiveRequest) return transport::Receipt::kTaken;
-  // A program that polls may be about to post again; one that does not may be waiting for a processor.
-  constexpr Duration kOfPolling = std::chrono::milliseconds(1);
-  constexpr Duration kOfHelper = std::chrono::milliseconds(20);
-  if (!queue_pair->would_rather_wait(now(), patient_ ? kOfHelper : kOfPolling)) return transport::Receipt::kTaken;
+  if (!queue_pair->would_rather_wait(now(), patient_)) return transport::Receipt::kTaken;
   drop = Drop::kNone;
   return transport::Receipt::kLater;
 }

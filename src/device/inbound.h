@@ -56,6 +56,8 @@ class Inbound final : public transport::Receiver {
   }
   // Lets the connections that heard something answer, and go on.
   void follow_up() noexcept;
+  // Something else was left where it was.
+  void hold_back() noexcept { held_back_ = true; }
   // Whether something was left where it was since the last begin().
   bool held_back() const noexcept { return held_back_; }
 

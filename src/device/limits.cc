@@ -26,6 +26,7 @@ constexpr std::array kRows{
     LimitRow{"max_pd", &Limits::max_pd},           LimitRow{"max_ah", &Limits::max_ah},
     LimitRow{"max_srq", &Limits::max_srq},         LimitRow{"max_srq_wr", &Limits::max_srq_wr},
     LimitRow{"max_srq_sge", &Limits::max_srq_sge}, LimitRow{"max_xrcd", &Limits::max_xrcd},
+    LimitRow{"max_flow", &Limits::max_flow},
 };
 
 std::string known_names() {

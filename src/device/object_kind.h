@@ -22,6 +22,7 @@ enum class ObjectKind : std::uint8_t {
   kXrcDomain,
   kSharedReceiveQueue,
   kQueuePair,
+  kFlow,
   kCount,
 };
 inline constexpr std::size_t kObjectKinds = static_cast<std::size_t>(ObjectKind::kCount);
@@ -70,6 +71,10 @@ inline constexpr std::array<ObjectRow, kObjectKinds> kObjectRows{{
      "create_qp",
      "queue pairs",
      &engine::Limits::max_qp},
+    {{"flows", "objects", Side::kBoth, "Flows that raw packet queue pairs have."},
+     "create_flow",
+     "flows",
+     &engine::Limits::max_flow},
 }};
 
 constexpr const ObjectRow& row_of(ObjectKind kind) noexcept {

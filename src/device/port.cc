@@ -8,6 +8,7 @@
 #include "device/interface_speed.h"
 #include "device/log.h"
 #include "device/rcu.h"
+#include "wire/ethernet_frame.h"
 #include "wire/infiniband_header.h"
 #include "wire/mtu.h"
 
@@ -40,6 +41,7 @@ Port::~Port() {
 engine::PortView PortSnapshot::view() const noexcept {
   engine::PortView view{
       .number = number, .count = count, .link_layer = engine::LinkLayer::kEthernet, .mtu = mtu, .gids = gids.entries()};
+  view.frame_size = interface_mtu + static_cast<std::uint32_t>(wire::kEthernetSize + wire::kVlanTagSize);
   if (!infiniband) return view;
   view.link_layer = engine::LinkLayer::kInfiniband;
   view.lid = infiniband->lid;

@@ -12,6 +12,7 @@
 #include "device/clock.h"
 #include "device/log.h"
 #include "device/privilege.h"
+#include "device/raw_port.h"
 #include "device/rcu.h"
 #include "wire/source_port.h"
 
@@ -69,13 +70,36 @@ Status check_init(const Context& context, const QpInit& init) {
                    "domain",
                    EINVAL);
   }
-  if (init.type == QpType::kRawPacket) {
-    return failure(ErrorCode::kUnsupported,
-                   fmt::format("{}: queue pairs of type RAW_PACKET are not there; RC, UC, UD and XRC are",
-                               context.device().name()),
-                   EOPNOTSUPP);
-  }
   return {};
+}
+
+// Who may have raw packet queue pairs, and where.
+Status check_raw(const Context& context) {
+  if (!may_use_raw_network()) {
+    return failure(ErrorCode::kPermission,
+                   fmt::format("{}: a raw packet queue pair needs CAP_NET_RAW", context.device().name()), EPERM);
+  }
+  const auto ports = context.ports();
+  if (std::any_of(ports.begin(), ports.end(), [](const Port* port) { return !port->is_infiniband(); })) return {};
+  return failure(ErrorCode::kUnsupported,
+                 fmt::format("{}: a raw packet queue pair needs a RoCE port, and this device has InfiniBand ports only",
+                             context.device().name()),
+                 EOPNOTSUPP);
+}
+
+// For each port of the device; nothing of those of InfiniBand.
+Result<std::vector<RawUse>> use_raw_ports(Context& context) {
+  std::vector<RawUse> uses;
+  for (Port* const port : context.ports()) {
+    RawUse use;
+    if (!port->is_infiniband()) {
+      auto opened = context.runtime().raw_ports().use(*port);
+      if (!opened) return tl::make_unexpected(opened.error());
+      use = std::move(*opened);
+    }
+    uses.push_back(std::move(use));
+  }
+  return uses;
 }
 
 // Calls `action` with each completion queue that is there, once for each side.
@@ -88,6 +112,9 @@ void for_each_side(CompletionQueue* send_queue, CompletionQueue* receive_queue, 
 }  // namespace
 
 Result<std::unique_ptr<QueuePair>> QueuePair::create(ProtectionDomain& domain, const QpInit& init) {
+  if (init.type == QpType::kRawPacket) {
+    if (auto may = check_raw(domain.context()); !may) return tl::make_unexpected(may.error());
+  }
   if (auto checked = check_init(domain.context(), init); !checked) return tl::make_unexpected(checked.error());
   QpInit used = init;
   if (init.type == QpType::kXrcSend) {
@@ -112,6 +139,12 @@ Result<std::shared_ptr<QueuePair>> QueuePair::create_xrc_receive(const std::shar
 
 Result<std::unique_ptr<QueuePair>> QueuePair::make(const Place& place, const QpInit& init) {
   Context& context = place.context;
+  std::vector<RawUse> raw;
+  if (init.type == QpType::kRawPacket) {
+    auto uses = use_raw_ports(context);
+    if (!uses) return tl::make_unexpected(uses.error());
+    raw = std::move(*uses);
+  }
   if (auto entered = context.enter(ObjectKind::kQueuePair); !entered) return tl::make_unexpected(entered.error());
   auto qpn = context.runtime().reserve_qpn();
   if (!qpn) {
@@ -119,7 +152,7 @@ Result<std::unique_ptr<QueuePair>> QueuePair::make(const Place& place, const QpI
     return tl::make_unexpected(qpn.error());
   }
   try {
-    std::unique_ptr<QueuePair> made(new QueuePair(place, init, *qpn));
+    std::unique_ptr<QueuePair> made(new QueuePair(place, init, *qpn, std::move(raw)));
     context.runtime().queue_pairs().publish(*qpn, *made);
     return made;
   } catch (const std::bad_alloc&) {
@@ -150,9 +183,10 @@ engine::QpConfig QueuePair::config_of(const QpInit& init, Qpn qpn) noexcept {
           .repeats_selectively = context_->runtime().settings().selective_repeat};
 }
 
-QueuePair::QueuePair(const Place& place, const QpInit& init, Qpn qpn)
+QueuePair::QueuePair(const Place& place, const QpInit& init, Qpn qpn, std::vector<RawUse> raw)
     : context_(place.context.shared_from_this()),
       port_(context_->ports().front()),
+      raw_(std::move(raw)),
       domain_(place.domain),
       xrc_domain_(place.xrc_domain),
       send_queue_(init.send_queue),
@@ -276,7 +310,7 @@ void QueuePair::fail() noexcept {
 
 void QueuePair::set_mtu(const Port& port, std::uint32_t bytes) noexcept {
   const std::scoped_lock both(send_lock_, receive_lock_);
-  if (&this->port() == &port) engine_.set_mtu(bytes);
+  if (&this->port() == &port && raw_.empty()) engine_.set_mtu(bytes);  // a raw packet one asks before it sends
 }
 
 void QueuePair::tell_events() noexcept {
@@ -418,7 +452,7 @@ void QueuePair::put_out(Instant at, Poll poll, Done done, Rewind rewind) noexcep
     if (count == 0) return;
     transport::SendResult sent{.taken = count, .full = false};
     if (out.snapshot().up) {
-      sent = context_->runtime().send(std::span(outgoing).first(count), at);
+      sent = put_on_network(std::span(outgoing).first(count), at);
     } else {
       out.counters().count(Drop::kPortDown, count);
     }
@@ -434,7 +468,15 @@ void QueuePair::put_out(Instant at, Poll poll, Done done, Rewind rewind) noexcep
   }
 }
 
+transport::SendResult QueuePair::put_on_network(std::span<const transport::Outgoing> batch, Instant at) noexcept {
+  if (raw_.empty()) [[likely]]
+    return context_->runtime().send(batch, at);
+  return raw_[port().number() - kFirstPort]->send(batch, at);
+}
+
 void QueuePair::transmit(Instant at) noexcept {
+  if (!raw_.empty()) [[unlikely]]
+    engine_.set_mtu(port().snapshot().view().frame_size);
   put_out(
       at, [&](engine::Transmit& packet) { return engine_.poll_transmit(at, packet); },
       [&](std::size_t count) { engine_.on_transmitted(count); }, [&] { engine_.rewind_transmit(); });
@@ -493,10 +535,13 @@ std::optional<Instant> QueuePair::send_due(Instant now) noexcept {
 
 // --- receiving
 
-bool QueuePair::would_rather_wait(Instant now, Duration patience) noexcept {
+// A program that polls may be about to post again; one that does not may be waiting for a processor.
+bool QueuePair::would_rather_wait(Instant now, bool patient) noexcept {
+  constexpr Duration kOfPolling = std::chrono::milliseconds(1);
+  constexpr Duration kOfHelper = std::chrono::milliseconds(20);
   const std::lock_guard guard(receive_lock_);
   if (!dry_since_) dry_since_ = now;
-  return now - *dry_since_ < patience;
+  return now - *dry_since_ < (patient ? kOfHelper : kOfPolling);
 }
 
 Drop QueuePair::receive(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size) noexcept {
@@ -510,6 +555,24 @@ Drop QueuePair::receive(const wire::Packet& packet, const Envelope& envelope, st
     count_received(udp_payload_size);
     return drop;
   }
+  return conclude(drop);
+}
+
+Drop QueuePair::receive_frame(std::span<const std::byte> frame) noexcept {
+  Drop drop;
+  {
+    const std::lock_guard guard(receive_lock_);
+    drop = engine_.on_frame(frame);
+    if (drop == Drop::kNone) dry_since_.reset();
+  }
+  if (drop != Drop::kNone) return conclude(drop);
+  port().counters().add(Traffic::kReceivedPackets, 1);
+  port().counters().add(Traffic::kReceivedBytes, frame.size());
+  return drop;
+}
+
+// After a packet that was not delivered.
+Drop QueuePair::conclude(Drop drop) noexcept {
   if (engine_.state() == QpState::kError) {
     const std::lock_guard guard(send_lock_);
     engine_.settle_send();

@@ -18,6 +18,7 @@
 #include "device/completion_queue.h"
 #include "device/event_listeners.h"
 #include "device/protection_domain.h"
+#include "device/raw_ports.h"
 #include "device/shared_receive_queue.h"
 #include "device/timers.h"
 #include "device/xrc_domain.h"
@@ -58,6 +59,7 @@ class QueuePair final : private engine::TransportObserver {
   // The port of its last INIT; port 1 before the first. Relaxed: a port lives as long as its contexts.
   Port& port() noexcept { return *port_.load(std::memory_order_relaxed); }
   Qpn qpn() const noexcept { return engine_.qpn(); }
+  QpType type() const noexcept { return engine_.type(); }
   std::uint32_t handle() const noexcept { return handle_; }
   QpState state() const noexcept { return engine_.state(); }
   const QpCapabilities& capabilities() const noexcept { return engine_.capabilities(); }
@@ -67,8 +69,10 @@ class QueuePair final : private engine::TransportObserver {
   Status modify(const QpAttributes& attributes, engine::AttrMask mask);
   QpAttributes query() noexcept;
 
-  // EBUSY while attached to a multicast group: then it must not be destroyed.
-  bool in_use() const { return context_->runtime().is_attached(qpn()); }
+  // EBUSY while attached to a multicast group, or while it has flows: then it must not be destroyed.
+  bool in_use() const {
+    return context_->runtime().is_attached(qpn()) || context_->runtime().raw_ports().has_flow_of(qpn());
+  }
   // `lid` counts on an InfiniBand port alone. EINVAL where it is none of multicast there, or `group` is none.
   Status attach(const Gid& group, std::uint16_t lid) { return context_->runtime().attach(group, lid, *this); }
   Status detach(const Gid& group, std::uint16_t lid) { return context_->runtime().detach(group, lid, *this); }
@@ -121,6 +125,8 @@ class QueuePair final : private engine::TransportObserver {
   bool is_connected() const noexcept { return engine_.is_connected(); }
   // A packet for it. Requires: an RCU read section.
   Drop receive(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size) noexcept;
+  // A frame for it. Requires: an RCU read section; a raw packet queue pair.
+  Drop receive_frame(std::span<const std::byte> frame) noexcept;
   // The same for a connection. What is to be said or sent then waits for follow_up().
   Drop receive_connected(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size,
                          Instant now) noexcept;
@@ -137,8 +143,9 @@ class QueuePair final : private engine::TransportObserver {
   TimerMark& timer_mark() noexcept { return timer_mark_; }
   // It waits for an answer: the process at the other end should look.
   void nudge_peer() noexcept { context_->runtime().nudge(peer_slot_.load(std::memory_order_relaxed)); }
-  // Whether a packet that found no receive should wait: not for longer than `patience` since the first that found none.
-  bool would_rather_wait(Instant now, Duration patience) noexcept;
+  // Whether a packet that found no receive should wait; not for long since the first that found none. `patient`: the
+  // helper thread took it in.
+  bool would_rather_wait(Instant now, bool patient) noexcept;
   // Sends what waits, if the send side is free. True where nothing waits any more. Requires: an RCU read section.
   bool retry_send(Instant now) noexcept;
   // When the pace of a path or an address handle lets the next packet go; nothing where one waits for room, or is being
@@ -162,7 +169,7 @@ class QueuePair final : private engine::TransportObserver {
     std::shared_ptr<XrcDomain> xrc_domain;
   };
   static Result<std::unique_ptr<QueuePair>> make(const Place& place, const QpInit& init);
-  QueuePair(const Place& place, const QpInit& init, Qpn qpn);
+  QueuePair(const Place& place, const QpInit& init, Qpn qpn, std::vector<RawUse> raw);
   engine::QpConfig config_of(const QpInit& init, Qpn qpn) noexcept;
   void finish_posting() noexcept;
   void transmit(Instant now) noexcept;  // Requires: send_lock_, an RCU read section
@@ -171,6 +178,8 @@ class QueuePair final : private engine::TransportObserver {
   void put_out(Instant now, Poll poll, Done done, Rewind rewind) noexcept;
   Drop receive_cnp(const wire::Packet& packet, const Envelope& envelope, Instant now) noexcept;
   void count_received(std::size_t udp_payload_size) noexcept;
+  transport::SendResult put_on_network(std::span<const transport::Outgoing> batch, Instant at) noexcept;
+  Drop conclude(Drop drop) noexcept;
   void settle_receives() noexcept;                          // Requires: send_lock_
   void meet_peer(const QpAttributes& attributes) noexcept;  // Requires: both locks, an RCU read section
   void arm_timer() noexcept;                                // Requires: send_lock_
@@ -181,6 +190,7 @@ class QueuePair final : private engine::TransportObserver {
 
   const std::shared_ptr<Context> context_;
   std::atomic<Port*> port_;         // written with both locks held
+  const std::vector<RawUse> raw_;   // of a raw packet queue pair: for each port of the device, empty for InfiniBand
   ProtectionDomain* const domain_;  // nullptr: of an XRC domain
   const std::shared_ptr<XrcDomain> xrc_domain_;
   CompletionQueue* const send_queue_;     // nullptr: sends nothing

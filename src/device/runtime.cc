@@ -530,6 +530,9 @@ std::size_t Runtime::receive(std::size_t budget, bool all_inlets, bool patient) 
   for (const auto& [udp_port, receiver] : *inlets_.load(std::memory_order_acquire)) {
     by_udp += udp_port->receive(*receiver, budget);
   }
+  bool held_back = false;
+  by_udp += raw_ports_.receive(budget, patient, held_back);
+  if (held_back) inbound_->hold_back();
   if (by_udp > 0) {
     udp_heat_.store(kUdpHeat, std::memory_order_relaxed);
   } else if (heat > 0) {
@@ -694,6 +697,7 @@ void Runtime::abandon() noexcept {
   if (tap_ != nullptr) tap_->abandon();
   if (subnet_watch_ != nullptr) subnet_watch_->abandon();
   for (const auto& [port, receiver] : ports_) port->abandon();
+  raw_ports_.abandon();
 }
 
 }  // namespace verbena::device

@@ -28,6 +28,7 @@
 #include "device/pending_senders.h"
 #include "device/port.h"
 #include "device/qp_table.h"
+#include "device/raw_ports.h"
 #include "device/router.h"
 #include "device/routes.h"
 #include "device/settings.h"
@@ -66,6 +67,8 @@ class Runtime final : private HelperWork {
 
   const Settings& settings() const noexcept { return settings_; }
   Injection& injection() noexcept { return injection_; }
+  // Of raw packet queue pairs.
+  RawPorts& raw_ports() noexcept { return raw_ports_; }
 
   // --- queue pairs
   QpTable& queue_pairs() noexcept { return queue_pairs_; }
@@ -205,6 +208,7 @@ class Runtime final : private HelperWork {
   std::mutex overrun_mutex_;               // innermost
   std::vector<CompletionQueue*> overrun_;  // guarded by overrun_mutex_
 
+  RawPorts raw_ports_{control_, helper_, queue_pairs_};
   Helper helper_{*this};
 };
 

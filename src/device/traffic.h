@@ -40,10 +40,11 @@ enum class Traffic : std::uint8_t {
 };
 
 inline constexpr std::array<CounterRow, static_cast<std::size_t>(Traffic::kCount)> kTrafficRows{{
-    {"sent_packets", "packets", Side::kSender, "Packets that queue pairs gave to the network."},
-    {"sent_bytes", "bytes", Side::kSender, "Bytes of those, from the BTH to the pad."},
+    {"sent_packets", "packets", Side::kSender,
+     "Packets that queue pairs gave to the network; Ethernet frames of raw packet ones too."},
+    {"sent_bytes", "bytes", Side::kSender, "Bytes of those, from the BTH to the pad; of Ethernet frames all."},
     {"received_packets", "packets", Side::kReceiver, "Packets that a queue pair accepted."},
-    {"received_bytes", "bytes", Side::kReceiver, "Bytes of those, from the BTH to the pad."},
+    {"received_bytes", "bytes", Side::kReceiver, "Bytes of those, from the BTH to the pad; of Ethernet frames all."},
     {"sent_shared", "packets", Side::kSender, "Packets sent to a process of this host through shared memory."},
     {"sent_udp", "packets", Side::kSender, "Packets sent through UDP."},
     {"handed_over", "packets", Side::kReceiver, "Packets that UDP brought here for another process, handed to it."},

@@ -24,7 +24,8 @@ struct PortView {
   std::uint8_t number = 1;
   std::uint8_t count = 1;  // of the device's ports
   LinkLayer link_layer = LinkLayer::kEthernet;
-  std::uint32_t mtu = 1024;  // bytes of payload in a packet: 256, 512, 1024, 2048 or 4096
+  std::uint32_t mtu = 1024;         // bytes of payload in a packet: 256, 512, 1024, 2048 or 4096
+  std::uint32_t frame_size = 1518;  // bytes of the longest Ethernet frame, without its check sequence
   std::span<const GidEntry> gids;
   // InfiniBand only.
   std::uint16_t lid = 0;                   // the first of 2^lmc

@@ -9,6 +9,9 @@
 
 namespace verbena::engine {
 
+// Of QpAttributes::rate_limit, in kbit/s: as slow as a BytePeriod can say.
+inline constexpr std::uint32_t kLeastRateLimit = 2000;
+
 struct QpCapabilities {
   std::uint32_t max_send_wr = 0;
   std::uint32_t max_recv_wr = 0;
@@ -41,7 +44,7 @@ struct QpAttributes {
   std::uint8_t timeout = 0;
   std::uint8_t retry_count = 0;
   std::uint8_t rnr_retry = 0;
-  std::uint32_t rate_limit = 0;
+  std::uint32_t rate_limit = 0;  // kbit/s; 0: none. Of raw packet queue pairs
 };
 
 }  // namespace verbena::engine

@@ -4,7 +4,7 @@
 //            v                                                 │
 //   RESET ─> INIT ─> RTR ─> RTS <─> SQD                        │
 //              ^│            ^ │                               │
-//              └┘            │ v (send error, UD and UC)       │
+//              └┘            │ v (send error, UD, UC, RAW)     │
 //   any but RESET ─> ERR    SQE                          RESET <┘
 //
 // InfiniBand Architecture volume 1, section 11.2.5.2 and tables 91 to 96; the attributes per edge and type as the Linux
@@ -32,6 +32,11 @@ inline constexpr std::size_t kQpStates = 7;
 enum class QpType : std::uint8_t { kRc = 2, kUc = 3, kUd = 4, kRawPacket = 8, kXrcSend = 9, kXrcReceive = 10 };
 inline constexpr std::array<QpType, 6> kQpTypes{QpType::kRc,        QpType::kUc,      QpType::kUd,
                                                 QpType::kRawPacket, QpType::kXrcSend, QpType::kXrcReceive};
+
+// Whether what arrives for the queue pair is looked at.
+constexpr bool receives(QpState state) noexcept {
+  return state >= QpState::kReadyToReceive && state != QpState::kError;
+}
 
 std::string_view name_of(QpState state) noexcept;
 std::string_view name_of(QpType type) noexcept;

@@ -1,4 +1,4 @@
-// The life of a queue pair: creation, modify, query, events. The data paths are in ud_send.cc and ud_receive.cc.
+// The life of a queue pair: creation, modify, query, events. The data paths are in files of their own, by type.
 #include "engine/queue_pair.h"
 
 #include <algorithm>
@@ -179,6 +179,14 @@ Status QueuePair::check_attributes(const QpAttributes& attributes, AttrMask mask
     return refuse("P_Key index " + std::to_string(pkey_index) + " is empty, or outside the table of " +
                   std::to_string(port.pkey_count()) + " entries");
   }
+  if ((mask & kAttrPort) != 0 && sends_frames() && port.link_layer == LinkLayer::kInfiniband) {
+    return refuse("port " + std::to_string(port.number) +
+                  " is of InfiniBand, where there are no Ethernet frames: a raw packet queue pair needs a RoCE port");
+  }
+  if ((mask & kAttrRateLimit) != 0 && attributes.rate_limit != 0 && attributes.rate_limit < kLeastRateLimit) {
+    return refuse("rate_limit " + std::to_string(attributes.rate_limit) + " kbit/s is below the least there is, " +
+                  std::to_string(kLeastRateLimit) + "; 0 is none");
+  }
   if ((mask & kAttrAlternatePath) != 0) return refuse("the device has no alternate path");
   if ((mask & kAttrAccessFlags) != 0 && (attributes.access & ~kKnownAccess) != 0) {
     return refuse("access flags hold a bit that verbs does not define");
@@ -218,10 +226,11 @@ void QueuePair::apply(const QpAttributes& attributes, AttrMask mask, const PortV
   attributes_.receive_psn &= Psn::kMask;
   attributes_.send_psn &= Psn::kMask;
   if ((mask & kAttrPort) != 0) {
-    mtu_ = port.mtu;
+    mtu_ = sends_frames() ? port.frame_size : port.mtu;
     port_ = port.number;
   }
   if ((mask & (kAttrPkeyIndex | kAttrPort)) != 0) connection_.pkey = Pkey(*port.pkey_at(attributes_.pkey_index));
+  if ((mask & kAttrRateLimit) != 0) frame_period_ = byte_period(std::uint64_t{attributes.rate_limit} * 1000);
   if ((mask & kAttrQkey) != 0) qkey_ = Qkey(attributes.qkey);
   if ((mask & kAttrSendPsn) != 0) next_psn_ = Psn(attributes.send_psn);
   if (!is_connected()) return;
@@ -313,6 +322,7 @@ void QueuePair::reset() noexcept {
   qkey_ = {};
   next_psn_ = {};
   pacer_ = {};
+  frame_period_ = 0;
   fault_status_ = WcStatus::kSuccess;
   drain_event_wanted_ = false;
   established_ = receives_flushed_ = false;

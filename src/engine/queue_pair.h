@@ -10,6 +10,9 @@
 // Receiving. on_packet() checks the packet, finds a receive that has room, and scatters header and payload into it. A
 // packet that fails a check leaves no trace but the Drop that it returns.
 //
+// A raw packet queue pair sends and receives whole Ethernet frames instead: on_frame() takes what flow steering
+// (flow_table.h) has found to be for it.
+//
 // Connected types (RC, UC, XRC) send through a Requester and receive through a Responder, which hold what such a
 // connection needs beside the queues. Answers to requests are packets of the receive side, and answers that arrive are
 // the send side's.
@@ -124,7 +127,7 @@ class alignas(64) QueuePair {
   void fail() noexcept;
   // After a reset, when the caller has taken its completions out of the completion queues: every place is free.
   void give_back_all() noexcept;
-  // The port's MTU changed. Also set by modify() with kAttrPort.
+  // The port's MTU changed; of a raw packet queue pair PortView::frame_size. Also set by modify() with kAttrPort.
   void set_mtu(std::uint32_t bytes) noexcept { mtu_ = bytes; }
   // How many packets of a connection may be on their way; before the step to RTS.
   void set_window(std::uint32_t packets) noexcept { connection_.window = packets; }
@@ -178,6 +181,8 @@ class alignas(64) QueuePair {
       on_marked(packet, envelope, now);
     return take_packet(packet, envelope, udp_payload_size);
   }
+  // An Ethernet frame, without its check sequence. Requires: a raw packet queue pair. kNone: delivered.
+  Drop on_frame(std::span<const std::byte> frame) noexcept;
   // Answers to the requests of a connection and its CNPs, as poll_transmit() and its companions. Also in the error
   // state.
   bool poll_response(Instant now, Transmit& packet) noexcept {
@@ -206,6 +211,7 @@ class alignas(64) QueuePair {
  private:
   Pkey pkey() const noexcept { return connection_.pkey; }
   bool sends_datagrams() const noexcept { return type_ == QpType::kUd; }
+  bool sends_frames() const noexcept { return type_ == QpType::kRawPacket; }
   Status check_attributes(const QpAttributes& attributes, AttrMask mask, const PortView& port) const;
   void apply(const QpAttributes& attributes, AttrMask mask, const PortView& port) noexcept;
   void enter(QpState from, QpState to) noexcept;
@@ -221,9 +227,12 @@ class alignas(64) QueuePair {
   bool may_use(const AddressHandle& address) const noexcept;
   SendVerdict verdict_on_datagram(const SendRequest& request) const noexcept;
   SendVerdict verdict_on_request(const SendRequest& request) const noexcept;
+  SendVerdict verdict_on_frame(const SendRequest& request) const noexcept;
   void write_wqe(const SendRequest& request, std::uint64_t length, SendVerdict verdict) noexcept;
   void encode_ud(const SendRequest& request, SendWqe& wqe) noexcept;
   bool begin_ud(Instant now, Transmit& packet) noexcept;
+  void encode_frame(SendWqe& wqe) noexcept;
+  bool begin_frame(Instant now, Transmit& packet) noexcept;
   MemoryFault gather(SendWqe& wqe, Transmit& packet) const noexcept;
   bool stop_sending(WcStatus status, MemoryFault fault) noexcept;
   void settle_fault() noexcept;
@@ -256,6 +265,7 @@ class alignas(64) QueuePair {
   Drop receive_ud(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size) noexcept;
   Drop deliver_ud(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size,
                   const ReceiveRequest& request) noexcept;
+  Drop deliver_frame(std::span<const std::byte> frame, const ReceiveRequest& request) noexcept;
   void describe_path(const Envelope& envelope, Completion& completion) const noexcept;
   Drop fail_receive(std::uint64_t wr_id, MemoryFault fault) noexcept;
   void complete_receive(std::uint64_t wr_id, WcStatus status, MemoryFault fault) noexcept;
@@ -277,6 +287,7 @@ class alignas(64) QueuePair {
 
   // Written by modify(), with both sides held; read by both.
   std::uint32_t mtu_ = 0;
+  BytePeriod frame_period_ = 0;  // the rate limit of a raw packet queue pair
   std::uint8_t port_ = 0;
   Qkey qkey_;
   Connection connection_;

@@ -17,10 +17,6 @@ bool matches(Pkey pkey, Pkey own) noexcept {
   return same && ((pkey.value() | own.value()) & kPkeyFullMember) != 0;
 }
 
-bool receives(QpState state) noexcept {
-  return state >= QpState::kReadyToReceive && state != QpState::kError;
-}
-
 }  // namespace
 
 int QueuePair::post_receive(std::uint64_t wr_id, std::span<const Sge> sges) noexcept {

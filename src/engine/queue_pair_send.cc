@@ -1,5 +1,6 @@
 // The send side of a queue pair as far as every type shares it: posting, completing, flushing (InfiniBand Architecture
-// volume 1, sections 10.7.2, 10.8.2 and 10.10.2). How a request becomes packets is the type's: ud_send.cc.
+// volume 1, sections 10.7.2, 10.8.2 and 10.10.2). How a request becomes packets is the type's: ud_send.cc,
+// frame_send.cc.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -22,7 +23,7 @@ int QueuePair::judge(const SendRequest& request, std::uint64_t& length, SendVerd
 SendVerdict QueuePair::verdict_on(const SendRequest& request) const noexcept {
   if (sends_datagrams()) return verdict_on_datagram(request);
   if (requester_ != nullptr) return verdict_on_request(request);
-  return SendVerdict::kRefuse;
+  return sends_frames() ? verdict_on_frame(request) : SendVerdict::kRefuse;
 }
 
 void QueuePair::write_wqe(const SendRequest& request, std::uint64_t length, SendVerdict verdict) noexcept {
@@ -52,8 +53,10 @@ void QueuePair::write_wqe(const SendRequest& request, std::uint64_t length, Send
   }
   if (sends_datagrams()) {
     encode_ud(request, wqe);
-  } else {
+  } else if (requester_ != nullptr) {
     requester_->prepare(request, wqe);
+  } else {
+    encode_frame(wqe);
   }
 }
 
@@ -83,16 +86,15 @@ bool QueuePair::poll_transmit(Instant now, Transmit& packet) noexcept {
     if (send_queue_.on_their_way() == 0) settle_send();
     return false;
   }
-  if (send_queue_.all_begun() || !sends_datagrams()) return false;
+  if (send_queue_.all_begun()) return false;
   if (fault_status_ != WcStatus::kSuccess) return false;  // waits for those before it
-  return begin_ud(now, packet);
+  return sends_datagrams() ? begin_ud(now, packet) : begin_frame(now, packet);
 }
 
 bool QueuePair::has_untransmitted() const noexcept {
   if (state() == QpState::kError) return send_queue_.size() != 0;
   if (requester_ != nullptr) return sends_requests() && requester_->has_sendable(state() == QpState::kReadyToSend);
-  return state() == QpState::kReadyToSend && sends_datagrams() && !send_queue_.all_begun() &&
-         fault_status_ == WcStatus::kSuccess;
+  return state() == QpState::kReadyToSend && !send_queue_.all_begun() && fault_status_ == WcStatus::kSuccess;
 }
 
 void QueuePair::on_transmitted(std::size_t count) noexcept {

@@ -18,6 +18,7 @@
 #include "device/completion_queue.h"
 #include "device/context.h"
 #include "device/event_channel.h"
+#include "device/flow.h"
 #include "device/memory_region.h"
 #include "device/memory_window.h"
 #include "device/protection_domain.h"
@@ -133,6 +134,11 @@ struct VerbsQp {
 };
 inline constexpr std::uint32_t kHasExtendedCalls = 2;
 
+struct VerbsFlow {
+  ibv_flow base{};
+  std::unique_ptr<device::Flow> machine;
+};
+
 inline VerbsContext& ours(ibv_context* context) noexcept {
   return *reinterpret_cast<VerbsContext*>(reinterpret_cast<std::byte*>(context) - offsetof(verbs_context, context));
 }
@@ -171,6 +177,9 @@ inline VerbsSrq& ours(ibv_srq* srq) noexcept {
 }
 inline VerbsQp& ours(ibv_qp* qp) noexcept {
   return *reinterpret_cast<VerbsQp*>(qp);
+}
+inline VerbsFlow& ours(ibv_flow* flow) noexcept {
+  return *reinterpret_cast<VerbsFlow*>(flow);
 }
 inline VerbsQp& ours(ibv_qp_ex* qp) noexcept {
   return *reinterpret_cast<VerbsQp*>(qp);

@@ -1,5 +1,5 @@
 // Which of our calls stands where in a context. What is left null is answered with EOPNOTSUPP by the inline functions
-// of verbs.h: flow steering, work queues, counters, rate limits.
+// of verbs.h: work queues, counters, the rate limits of ibv_modify_qp_rate_limit().
 #include "verbs/operations.h"
 
 #include <cerrno>
@@ -40,6 +40,8 @@ void set_operations(verbs_context& extended) noexcept {
   extended.alloc_td = alloc_thread_domain;
   extended.dealloc_td = dealloc_thread_domain;
   extended.alloc_parent_domain = alloc_parent_domain;
+  extended.ibv_create_flow = create_flow;
+  extended.ibv_destroy_flow = destroy_flow;
 }
 
 }  // namespace verbena::verbs

@@ -53,6 +53,10 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attributes) noex
 ibv_qp* open_qp(ibv_context* context, ibv_qp_open_attr* attributes) noexcept;
 void set_extended_send(ibv_qp_ex& qp) noexcept;
 
+// flow.cc
+ibv_flow* create_flow(ibv_qp* qp, ibv_flow_attr* attributes) noexcept;
+int destroy_flow(ibv_flow* flow) noexcept;
+
 // post.cc
 // What a bind request asks, of the window as the program sees it.
 void set_window(const ibv_mw& mw, std::uint32_t key, const ibv_mw_bind_info& info,

@@ -89,6 +89,11 @@ std::size_t pkey_table_length(const device::Context& machine) noexcept {
   return longest;
 }
 
+bool has_frames(const device::Context& machine) noexcept {
+  const auto ports = machine.ports();
+  return std::any_of(ports.begin(), ports.end(), [](const device::Port* port) { return !port->is_infiniband(); });
+}
+
 void fill_device(device::Context& machine, ibv_device_attr& attributes) noexcept {
   attributes = {};
   std::strncpy(attributes.fw_ver, VERBENA_VERSION, sizeof attributes.fw_ver - 1);
@@ -100,6 +105,7 @@ void fill_device(device::Context& machine, ibv_device_attr& attributes) noexcept
                                 IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
                                 IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
                                 IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC;
+  if (has_frames(machine)) attributes.device_cap_flags |= IBV_DEVICE_MANAGED_FLOW_STEERING;
   attributes.atomic_cap = IBV_ATOMIC_HCA;
   attributes.max_pkeys = static_cast<std::uint16_t>(pkey_table_length(machine));
   attributes.phys_port_cnt = static_cast<std::uint8_t>(machine.ports().size());
@@ -122,6 +128,14 @@ void fill_clock(ibv_device_attr_ex& attributes) noexcept {
   attributes.completion_timestamp_mask = UINT64_MAX;
   attributes.hca_core_clock = 1'000'000;
   attributes.cq_mod_caps = {.max_cq_count = UINT16_MAX, .max_cq_period = UINT16_MAX};
+}
+
+// raw_packet_caps stays 0: no VLAN tag is stripped, no check sequence scattered, no checksum computed.
+void fill_raw_packets(const device::Context& machine, ibv_device_attr_ex& attributes) noexcept {
+  if (!has_frames(machine)) return;
+  attributes.packet_pacing_caps = {.qp_rate_limit_min = engine::kLeastRateLimit,
+                                   .qp_rate_limit_max = UINT32_MAX,
+                                   .supported_qpts = 1U << IBV_QPT_RAW_PACKET};
 }
 
 // What a subnet manager and the link have made of an InfiniBand port.
@@ -243,6 +257,7 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
   full.phys_port_cnt_ex = full.orig_attr.phys_port_cnt;
   fill_paging(full);
   fill_clock(full);
+  fill_raw_packets(*ours(context).machine, full);
   full.max_dm_size = ours(context).machine->limits().max_dm_size;
   std::memset(attributes, 0, size);
   std::memcpy(attributes, &full, std::min(size, sizeof full));

@@ -2,7 +2,6 @@
 #include <new>
 #include <optional>
 
-#include "device/privilege.h"
 #include "verbs/address.h"
 #include "verbs/attributes.h"
 #include "verbs/devices.h"
@@ -34,6 +33,7 @@ constexpr std::uint32_t kKnownInitMask =
     IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 constexpr std::uint32_t kNeededToOpen = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
 constexpr std::uint64_t kDatagramSendOps = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+constexpr std::uint64_t kFrameSendOps = IBV_QP_EX_WITH_SEND;
 constexpr std::uint64_t kUnreliableSendOps =
     kDatagramSendOps | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
 constexpr std::uint64_t kReliableSendOps = kUnreliableSendOps | IBV_QP_EX_WITH_RDMA_READ |
@@ -51,6 +51,7 @@ std::uint64_t send_ops_of(ibv_qp_type type) noexcept {
     case IBV_QPT_XRC_SEND:
       return kReliableSendOps;
     case IBV_QPT_RAW_PACKET:
+      return kFrameSendOps;
     case IBV_QPT_XRC_RECV:
     case IBV_QPT_DRIVER:
       break;
@@ -106,7 +107,6 @@ VerbsQp* create_qp(ibv_pd* pd, ibv_qp_init_attr& wanted) {
   if (!alive(pd->context)) return null_with(device::Context::refuse_child());
   if (!names_itself(pd)) return null_with(EINVAL);
   if (attributes.qp_type == IBV_QPT_DRIVER) return null_with(EOPNOTSUPP);
-  if (attributes.qp_type == IBV_QPT_RAW_PACKET) return null_with(device::may_use_raw_network() ? EOPNOTSUPP : EPERM);
   const auto type = to_type(attributes.qp_type);
   if (!type) return null_with(EINVAL);
   if (*type == engine::QpType::kXrcSend) {  // receives nothing

@@ -52,6 +52,16 @@ inline void ip(const std::string& words) {
   EXPECT_EQ(std::system(("ip " + words).c_str()), 0) << "ip " << words;
 }
 
+// Before that the kernel throws away what is sent on an interface.
+inline void wait_until_up(const std::string& name) {
+  const std::string asks = "ip -o link show " + name + " | grep -q 'state UP'";
+  for (int round = 0; round < 500; ++round) {
+    if (std::system(asks.c_str()) == 0) return;
+    ::usleep(20'000);
+  }
+  ADD_FAILURE() << name << " does not come up";
+}
+
 // Two joined interfaces, `one` with 10.9.0.1/24 and fd09::1/64, both up.
 inline void add_wire(const std::string& one = "one", const std::string& other = "other") {
   ip("link add " + one + " type veth peer name " + other);
