@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "device/device.h"
+#include "ucm/service.h"
 #include "verbs/sysfs_source.h"
 
 namespace verbena::verbs {
@@ -16,6 +17,7 @@ namespace {
 
 constexpr std::string_view kClassDirectory = "/sys/class/";
 constexpr std::string_view kRealDirectory = "/sys/devices/virtual/infiniband";
+constexpr std::string_view kConnectionDevice = "rdma_cm";
 constexpr mode_t kReadable = 0444;
 constexpr mode_t kListable = 0755;
 constexpr mode_t kAccessible = 0666;
@@ -30,10 +32,23 @@ SysfsEntry all_devices(std::string_view path) {
   return entry;
 }
 
+// Connections are made on devices of Ethernet, by their IP addresses. Where there is none, the kernel's rdma_cm is
+// the one that a program wants, if there is one.
+bool has_connections() noexcept {
+  for (const auto& device : device::device_list()) {
+    if (!device->infiniband()) return true;
+  }
+  return false;
+}
+
 std::optional<SysfsEntry> find_entry(std::string_view path) {
   SysfsPath split;
   if (!split_sysfs_path(path, split)) return std::nullopt;
   if (split.device.empty()) return all_devices(path);
+  if (split.character_device && split.device == kConnectionDevice) {
+    if (!has_connections()) return std::nullopt;
+    return SysfsEntry{{SysfsNode::Kind::kConnectionDevice, {}, {}, false}, std::string(path), false};
+  }
   // Constructors of other libraries ask for devices of theirs before this process is ready to list ours.
   if (!split.device.starts_with(device::kDeviceNamePrefix)) return std::nullopt;
   const auto device = sysfs_device(split.device);
@@ -95,6 +110,11 @@ std::optional<SysfsEntry> look_up_sysfs(const char* path) noexcept {
 }
 
 int open_sysfs_node(const SysfsNode& node, int flags) noexcept {
+  if (node.kind == SysfsNode::Kind::kConnectionDevice) {
+    if (auto* const service = ucm::Service::instance()) return service->open_channel(flags);
+    errno = ENOMEM;
+    return -1;
+  }
   if (node.kind == SysfsNode::Kind::kCharacterDevice) {  // there is no kernel driver behind it
     errno = ENXIO;
     return -1;
@@ -122,7 +142,7 @@ void fill_sysfs_status(const SysfsNode& node, bool follow, struct stat& status) 
     status.st_mode = S_IFLNK | 0777;
   } else if (node.kind == SysfsNode::Kind::kDirectory) {
     status.st_mode = S_IFDIR | kListable;
-  } else if (node.kind == SysfsNode::Kind::kCharacterDevice) {
+  } else if (node.kind == SysfsNode::Kind::kCharacterDevice || node.kind == SysfsNode::Kind::kConnectionDevice) {
     status.st_mode = S_IFCHR | kAccessible;
   } else {
     status.st_mode = S_IFREG | kReadable;
