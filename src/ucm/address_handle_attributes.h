@@ -3,7 +3,7 @@
 
 #include <rdma/ib_user_verbs.h>
 
-#include "ucm/route.h"
+#include "ucm/station.h"
 
 namespace verbena::ucm {
 

@@ -136,6 +136,7 @@ void Service::on_request(const cm::Event& event) {
   Identifier& made = make_identifier(listener->channel);
   made.space = listener->space;
   made.qp_type = listener->qp_type;
+  made.qkey = listener->qkey;
   made.stage = Stage::kRequested;
   made.options = listener->options;
   made.source = at;

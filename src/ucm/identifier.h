@@ -12,8 +12,8 @@
 #include "cm/machine.h"
 #include "ucm/channel.h"
 #include "ucm/port_claim.h"
-#include "ucm/route.h"
 #include "ucm/socket_address.h"
+#include "ucm/station.h"
 #include "wire/ip_service.h"
 
 namespace verbena::ucm {

@@ -1,4 +1,4 @@
-#include "ucm/route.h"
+#include "ucm/station.h"
 
 #include <cerrno>
 
