@@ -293,6 +293,7 @@ TEST_F(QueuePairTest, GrantsAtLeastWhatWasAsked) {
       config.capabilities = {7, 9, sges, sges, asked_inline};
       const QueuePair qp(config);
       EXPECT_GE(qp.capabilities().max_inline_data, asked_inline);
+      EXPECT_LE(qp.capabilities().max_inline_data, kMaxInline);
       EXPECT_EQ(qp.capabilities().max_send_wr, 7U);
       EXPECT_EQ(qp.capabilities().max_recv_sge, sges);
     }

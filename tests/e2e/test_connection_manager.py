@@ -1,0 +1,94 @@
+"""librdmacm, unmodified from Debian: its own programs, perftest over it, and libfabric, in one host and between two."""
+
+import re
+import time
+
+import pytest
+
+from harness.pair import Way, sizes
+from harness.process import eventually
+
+# As the server's words; the client's are the same and where the server is.
+PAIRS = {
+    "rping": (["rping", "-s", "-v", "-C", "10", "-a", "{server}"], ["rping", "-c", "-v", "-C", "10", "-a", "{server}"],
+              r"rdma-ping-9"),
+    "ucmatose": (["ucmatose", "-c", "4"], ["ucmatose", "-c", "4", "-s", "{server}"], r"return status 0"),
+    "udaddy": (["udaddy", "-c", "2"], ["udaddy", "-c", "2", "-s", "{server}"], r"return status 0"),
+    "rdma_client": (["rdma_server"], ["rdma_client", "-s", "{server}"], r"end 0"),
+    "fi_pingpong_msg": (["fi_pingpong", "-p", "verbs", "-e", "msg", "-I", "100", "-S", "4096"],
+                        ["fi_pingpong", "-p", "verbs", "-e", "msg", "-I", "100", "-S", "4096", "{server}"],
+                        r"^4k\s+100\s+=100"),
+}
+
+
+def meet(way, server_words, client_words, marks=0):
+    """Starts both, the client when the server is there; returns what each printed."""
+    place = {"server": way.addresses[0]}
+    one = way.start(0, [word.format(**place) for word in server_words])
+    wait_ready(way, one, marks)
+    other = way.start(1, [word.format(**place) for word in client_words])
+    output = other.finish(60)
+    return one.finish(30), output
+
+
+def wait_ready(way, process, marks):
+    """Until the server listens: for rdma_cm, or on its TCP port of control."""
+    if marks:
+        way.server.wait_listening(marks, process)
+    else:
+        eventually(lambda: not process.running() or any("/cm/service/" in name for name in way.server.unix_names()),
+                   20, "a service has a name")
+        time.sleep(0.5)  # it is bound, and listens a moment later
+
+
+def run_pair(way, name):
+    server_words, client_words, proof = PAIRS[name]
+    marks = 47592 if name.startswith("fi_") else 0
+    for output in meet(way, server_words, client_words, marks):
+        assert re.search(proof, output, re.MULTILINE), output
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_programs_of_one_host(host, name):
+    run_pair(Way(host, host, "v4", "nobody"), name)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_programs_of_two_hosts(hosts, name):
+    run_pair(Way(*hosts, "v4", "nobody"), name)
+
+
+@pytest.mark.parametrize("name", ["rping", "ucmatose", "udaddy"])
+def test_programs_over_ipv6(hosts, name):
+    if name == "rping":
+        run_pair(Way(*hosts, "v6"), name)
+        return
+    words, others, proof = PAIRS[name]
+    way = Way(*hosts, "v6")
+    for output in meet(way, [*words, "-f", "ip6", "-b", "{server}"], [*others, "-f", "ip6"]):
+        assert re.search(proof, output, re.MULTILINE), output
+
+
+def test_perftest_connects_by_rdma_cm(hosts):
+    way = Way(*hosts, "v4", "nobody")
+    words = ["ib_write_bw", "-R", "-n", "500", "-F"]
+    for output in meet(way, words, [*words, "{server}"]):
+        assert sizes(output) == [65536], output
+
+
+def test_nobody_listens(hosts):
+    """The other host has a process of ours, and nobody at that port: refused at once, not timed out."""
+    way = Way(*hosts, "v4")
+    words, others, _ = PAIRS["rping"]
+    one = way.start(0, [word.format(server=way.addresses[0]) for word in words])
+    wait_ready(way, one, 0)
+    other = way.start(1, ["rping", "-c", "-a", way.addresses[0], "-p", "7999"])
+    output = other.finish(10, status=None)
+    assert "RDMA_CM_EVENT_REJECTED" in output, output
+    way.start(1, [word.format(server=way.addresses[0]) for word in others]).finish(30)
+    one.finish(20)
+
+
+def test_lost_messages_are_sent_again(hosts):
+    way = Way(*hosts, "v4", env={"VERBENA_IMPAIR": "loss=20%,seed=7"})
+    run_pair(way, "rdma_client")
