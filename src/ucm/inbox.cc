@@ -78,9 +78,16 @@ void Service::take_in(int fd) {
   if (channel != nullptr && channel->is_closed()) close_channel(channel);
 }
 
+// A claim may have been given up since, and its number be a descriptor of the program's.
+bool Service::is_ours(int fd) const {
+  return fd == inbox_.get() || std::any_of(identifiers_.begin(), identifiers_.end(), [fd](const auto& entry) {
+           return entry.second->claim != nullptr && entry.second->claim->fd() == fd;
+         });
+}
+
 void Service::take_messages(int fd) {
   std::array<std::byte, host::kManagementMessageBytes + 1> bytes;
-  for (int i = 0; i < kMessagesATurn; ++i) {
+  for (int i = 0; i < kMessagesATurn && is_ours(fd); ++i) {
     const auto size = ::recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (size < 0) return;  // nothing more, or closed since
     const auto message = host::decode_management_message(std::span(bytes).first(static_cast<std::size_t>(size)));

@@ -93,9 +93,7 @@ int errno_of(const Error& error) noexcept {
 
 Service* Service::instance() noexcept {
   const std::lock_guard guard(instance_mutex());
-  if (current != nullptr) return current;
-  static const int fork_handlers = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-  if (fork_handlers == 0) current = new (std::nothrow) Service;
+  if (current == nullptr) current = new (std::nothrow) Service;
   return current;
 }
 
@@ -144,6 +142,9 @@ Status Service::start() {
     if (!runtime) return tl::make_unexpected(runtime.error());
     runtime_ = std::move(*runtime);
   }
+  // Behind those of the runtime, so that they run before: its locks are taken under ours.
+  static const int fork_handlers = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+  if (fork_handlers != 0) return failure(ErrorCode::kExhausted, "no memory for fork handlers", fork_handlers);
   if (started_) return {};
   const std::uint32_t first = draw();
   unsigned process = 0;

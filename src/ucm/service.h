@@ -86,6 +86,7 @@ class Service {
   void wake() noexcept;
   Status watch(int fd);
   void take_in(int fd);
+  bool is_ours(int fd) const;
   void take_messages(int fd);
   void pump();
   void transmit(const cm::Transmission& transmission);

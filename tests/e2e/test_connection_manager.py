@@ -18,6 +18,9 @@ PAIRS = {
     "fi_pingpong_msg": (["fi_pingpong", "-p", "verbs", "-e", "msg", "-I", "100", "-S", "4096"],
                         ["fi_pingpong", "-p", "verbs", "-e", "msg", "-I", "100", "-S", "4096", "{server}"],
                         r"^4k\s+100\s+=100"),
+    "fi_pingpong_dgram": (["fi_pingpong", "-p", "verbs", "-e", "dgram", "-d", "verbena0-dgram", "-I", "100", "-S", "64"],
+                          ["fi_pingpong", "-p", "verbs", "-e", "dgram", "-d", "verbena0-dgram", "-I", "100", "-S", "64",
+                           "{server}"], r"^64\s+100\s+=100"),
 }
 
 
