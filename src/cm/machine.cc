@@ -8,8 +8,6 @@ namespace {
 
 // As long as a packet may be under way.
 constexpr Duration kTimeWait = std::chrono::seconds(1);
-// How long an answer is kept for a question that comes again.
-constexpr Duration kAnswerKept = std::chrono::seconds(10);
 constexpr unsigned kRetriesOfReleased = 4;
 
 }  // namespace

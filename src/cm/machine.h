@@ -166,7 +166,7 @@ class Machine {
   Reception on(const wire::ServiceReply& message, const Path& path, std::uint64_t transaction, Instant now);
   // The connection that a message of the other end is about; nullptr where the two do not belong together.
   Connection* match(std::uint32_t ours, std::uint32_t theirs, const Path& path);
-  bool answer_again(const Peer& peer);
+  bool answer_again(const Peer& peer, Instant now);
 
   const std::uint32_t prefix_;
   const std::uint32_t mask_;

@@ -18,17 +18,18 @@ Machine::Connection* Machine::match(std::uint32_t ours, std::uint32_t theirs, co
 }
 
 // A question that came before: what answered it answers it again. True where it did come before.
-bool Machine::answer_again(const Peer& peer) {
+bool Machine::answer_again(const Peer& peer, Instant now) {
   const auto before = by_peer_.find(peer);
   if (before == by_peer_.end()) return false;
-  const Connection& connection = connections_.at(before->second);
+  Connection& connection = connections_.at(before->second);
+  if (connection.state == State::kServiceAnswered) connection.ends_at = now + kAnswerKept;
   if (connection.last != wire::Mad{}) put_out(connection, connection.last);
   return true;
 }
 
-Reception Machine::on(const wire::ConnectRequest& message, const Path& path, std::uint64_t transaction, Instant) {
+Reception Machine::on(const wire::ConnectRequest& message, const Path& path, std::uint64_t transaction, Instant now) {
   const Peer peer{path.remote, message.local_id};
-  if (answer_again(peer)) return Reception::kTaken;
+  if (answer_again(peer, now)) return Reception::kTaken;
   const ConnectionId id = make(path, State::kRequestReceived);
   if (id == 0) return Reception::kFull;
   Connection& connection = connections_[id];
@@ -159,9 +160,9 @@ Reception Machine::on(const wire::DisconnectReply& message, const Path& path, st
   return Reception::kTaken;
 }
 
-Reception Machine::on(const wire::ServiceRequest& message, const Path& path, std::uint64_t transaction, Instant) {
+Reception Machine::on(const wire::ServiceRequest& message, const Path& path, std::uint64_t transaction, Instant now) {
   const Peer peer{path.remote, message.request_id};
-  if (answer_again(peer)) return Reception::kTaken;
+  if (answer_again(peer, now)) return Reception::kTaken;
   const ConnectionId id = make(path, State::kServiceRequested);
   if (id == 0) return Reception::kFull;
   Connection& connection = connections_[id];

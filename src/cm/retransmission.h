@@ -17,6 +17,9 @@ inline constexpr std::uint8_t kResponseTimeout = 20;
 inline constexpr std::uint8_t kServiceTimeout = 24;
 inline constexpr std::uint8_t kMostRetries = 15;
 
+// How long an answer is kept for a question that comes again: longer than between two of those.
+inline constexpr Duration kAnswerKept = std::chrono::seconds(10);
+
 constexpr Duration decoded_timeout(unsigned exponent) noexcept {
   return Duration(std::int64_t{4096} << std::min(exponent, 31U));
 }
@@ -29,12 +32,17 @@ class Retransmission {
     interval_ = kFirst;
     due_ = now + interval_;
     patience_until_ = {};
+    extensions_left_ = kMostRetries;
     running_ = true;
   }
   void stop() noexcept { running_ = false; }
 
-  // The peer is at work on it, and said how long it may take.
-  void extend(Instant now, Duration service_time) noexcept { patience_until_ = now + service_time; }
+  // The peer is at work on it, and said how long it may take. It may say so again, though not for ever.
+  void extend(Instant now, Duration service_time) noexcept {
+    if (extensions_left_ == 0) return;
+    --extensions_left_;
+    patience_until_ = now + service_time;
+  }
 
   bool running() const noexcept { return running_; }
   Instant due() const noexcept { return due_; }
@@ -56,6 +64,7 @@ class Retransmission {
 
   wire::Mad mad_{};
   unsigned left_ = 0;
+  unsigned extensions_left_ = 0;
   Duration interval_{};
   Instant due_;
   Instant patience_until_;

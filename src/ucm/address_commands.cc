@@ -85,7 +85,9 @@ Status Service::bind(const Command& command) {
 Status Service::bind_to(Identifier& identifier, const SocketAddress& address) {
   if (identifier.stage != Stage::kIdle) return wrong_stage("bind");
   std::optional<Station> station;
-  if (!address.is_any()) {
+  if (address.is_any()) {
+    if (auto opened = open_all_ports(*runtime_); !opened) return opened;
+  } else {
     const auto found = find_station_or_any(*runtime_, address.gid);
     if (!found) {
       Error error = found.error();

@@ -53,6 +53,12 @@ Result<Station> find_station_or_any(device::Runtime& runtime, const Gid& address
   return found;
 }
 
+Status open_all_ports(device::Runtime& runtime) {
+  const auto opened = search(runtime, [](const Gid&) { return false; });
+  if (!opened) return tl::make_unexpected(opened.error());
+  return {};
+}
+
 Result<SocketAddress> source_address(const SocketAddress& destination, const std::optional<SocketAddress>& source) {
   const auto failed = [&](const char* what) -> tl::unexpected<Error> {
     Error error = device::system_error(fmt::format("{} {}", what, to_string(destination)));

@@ -25,6 +25,9 @@ Result<Station> find_station(device::Runtime& runtime, const Gid& address);
 // As above, with any device for a loopback address that none has.
 Result<Station> find_station_or_any(device::Runtime& runtime, const Gid& address);
 
+// So that requests to any address of this host arrive: opens the ports of all devices of Ethernet.
+Status open_all_ports(device::Runtime& runtime);
+
 // The address from which the kernel would send to `destination`; from `source` where that is given.
 Result<SocketAddress> source_address(const SocketAddress& destination, const std::optional<SocketAddress>& source);
 
