@@ -15,7 +15,7 @@ ib_uverbs_ah_attr address_handle_attributes(const Station& from, const Gid& to, 
   attributes.grh.hop_limit = kHopLimit;
   attributes.grh.traffic_class = traffic_class;
   attributes.is_global = 1;
-  attributes.port_num = device::kPortNumber;
+  attributes.port_num = from.port->number();
   return attributes;
 }
 

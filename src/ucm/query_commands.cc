@@ -102,7 +102,7 @@ std::size_t put_gid(const Gid& gid, std::uint64_t service, void* to) noexcept {
 rdma_ucm_query_addr_resp addresses(const Identifier& identifier, bool as_gids) noexcept {
   rdma_ucm_query_addr_resp answer{};
   answer.node_guid = node_guid(identifier);
-  answer.port_num = identifier.station ? device::kPortNumber : 0;
+  answer.port_num = identifier.station ? identifier.station->port->number() : std::uint8_t{0};
   answer.pkey = htons(kPkey);
   answer.ibdev_index = kNoIndex;
   const SocketAddress destination = identifier.destination.value_or(any_address(identifier.source.ipv4));
@@ -123,7 +123,7 @@ rdma_ucm_query_addr_resp addresses(const Identifier& identifier, bool as_gids) n
 
 void put_init(const Identifier& identifier, ib_uverbs_qp_attr& attributes) noexcept {
   attributes.qp_attr_mask = std::uint32_t{IBV_QP_STATE} | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
-  attributes.port_num = device::kPortNumber;
+  attributes.port_num = identifier.station->port->number();
   if (identifier.datagrams()) {
     attributes.qp_attr_mask |= IBV_QP_QKEY;
     attributes.qkey = identifier.qkey;
@@ -184,7 +184,7 @@ Status Service::query_route(const Command& command) {
   put_ip(identifier.source, answer.src_addr);
   put_ip(identifier.destination.value_or(any_address(identifier.source.ipv4)), answer.dst_addr);
   if (identifier.station) {
-    answer.port_num = device::kPortNumber;
+    answer.port_num = identifier.station->port->number();
     answer.ib_route[0] = path_record(identifier);
     answer.num_paths = has_route(identifier) ? 1 : 0;
   }

@@ -1,5 +1,6 @@
 #include "ucm/station.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include <fmt/format.h>
@@ -16,12 +17,15 @@ namespace {
 template <class Fits>
 Result<std::optional<Station>> search(device::Runtime& runtime, Fits fits) {
   for (const auto& device : device::device_list()) {
-    if (device->infiniband()) continue;
-    const auto port = runtime.open_port(*device);
-    if (!port) return tl::make_unexpected(port.error());
+    if (!has_ethernet(*device)) continue;
+    const auto ports = runtime.open_ports(*device);
+    if (!ports) return tl::make_unexpected(ports.error());
     const device::RcuReadSection section;
-    for (const auto& entry : (*port)->snapshot().gids.entries()) {
-      if (!entry.gid.is_zero() && fits(entry.gid)) return std::optional(Station{device.get(), *port, entry.gid});
+    for (device::Port* const port : *ports) {
+      if (port->is_infiniband()) continue;
+      for (const auto& entry : port->snapshot().gids.entries()) {
+        if (!entry.gid.is_zero() && fits(entry.gid)) return std::optional(Station{device.get(), port, entry.gid});
+      }
     }
   }
   return std::optional<Station>();
@@ -35,6 +39,11 @@ Error no_device(const Gid& address) {
 }
 
 }  // namespace
+
+bool has_ethernet(const device::Device& device) noexcept {
+  const auto ports = device.ports();
+  return std::any_of(ports.begin(), ports.end(), [](const auto& port) { return !port.infiniband; });
+}
 
 Result<Station> find_station(device::Runtime& runtime, const Gid& address) {
   const auto found = search(runtime, [&](const Gid& gid) { return gid == address; });

@@ -20,6 +20,9 @@ struct Station {
   Gid gid;
 };
 
+// Whether a port of it is of Ethernet, and so has IP addresses to be found by.
+bool has_ethernet(const device::Device& device) noexcept;
+
 // Whose address it is. kNotFound with ENODEV where no device of Ethernet has it.
 Result<Station> find_station(device::Runtime& runtime, const Gid& address);
 // As above, with any device for a loopback address that none has.

@@ -1,5 +1,6 @@
 #include "verbs/sysfs_lookup.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include <fcntl.h>
@@ -10,6 +11,7 @@
 
 #include "device/device.h"
 #include "ucm/service.h"
+#include "ucm/station.h"
 #include "verbs/sysfs_source.h"
 
 namespace verbena::verbs {
@@ -32,13 +34,11 @@ SysfsEntry all_devices(std::string_view path) {
   return entry;
 }
 
-// Connections are made on devices of Ethernet, by their IP addresses. Where there is none, the kernel's rdma_cm is
-// the one that a program wants, if there is one.
+// Connections are made on ports of Ethernet, by their IP addresses. Where there is none, the kernel's rdma_cm is the one
+// that a program wants, if there is one.
 bool has_connections() noexcept {
-  for (const auto& device : device::device_list()) {
-    if (!device->infiniband()) return true;
-  }
-  return false;
+  const auto devices = device::device_list();
+  return std::any_of(devices.begin(), devices.end(), [](const auto& device) { return ucm::has_ethernet(*device); });
 }
 
 std::optional<SysfsEntry> find_entry(std::string_view path) {
