@@ -38,7 +38,11 @@ Status Service::watch(int fd) {
   return tl::make_unexpected(device::system_error("a watch on a descriptor of rdma_cm"));
 }
 
-void Service::wake() noexcept {
+// The thread looks at the time anew where it would sleep beyond the machine's next deadline.
+void Service::wake_in_time() {
+  const auto next = machine_->next_timeout();
+  if (!next || (sleeps_until_ && *sleeps_until_ <= *next)) return;
+  sleeps_until_ = next;
   const std::uint64_t one = 1;
   // Fails only where the count is full, and then the thread is awake anyway.
   [[maybe_unused]] const auto written = ::write(wake_.get(), &one, sizeof one);
@@ -56,7 +60,8 @@ void Service::run() noexcept {
       for (int i = 0; i < count; ++i) take_in(ready[static_cast<std::size_t>(i)].data.fd);
       machine_->on_timeout(device::now());
       pump();
-      sleep = milliseconds_until(machine_->next_timeout());
+      sleeps_until_ = machine_->next_timeout();
+      sleep = milliseconds_until(sleeps_until_);
     } catch (const std::exception& error) {
       device::log(device::Severity::kError, fmt::format("rdma_cm: {}", error.what()));
     }
@@ -98,7 +103,7 @@ void Service::take_messages(int fd) {
   }
 }
 
-// Whatever a call to the machine gave, until there is nothing more. The thread then looks at the time anew.
+// Whatever a call to the machine gave, until there is nothing more.
 void Service::pump() {
   if (!machine_) return;
   for (bool more = true; more;) {
@@ -112,7 +117,6 @@ void Service::pump() {
       more = true;
     }
   }
-  wake();
 }
 
 void Service::transmit(const cm::Transmission& transmission) {

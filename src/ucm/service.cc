@@ -253,6 +253,7 @@ ssize_t Service::carry_out(int fd, std::uint64_t inode, std::span<const std::byt
     } else {
       const auto done = (this->*row->handler)({*channel, rest, header.out});
       pump();
+      wake_in_time();
       if (!done) error = errno_of(done.error());
     }
   }

@@ -83,7 +83,7 @@ class Service {
 
   // inbox.cc
   void run() noexcept;
-  void wake() noexcept;
+  void wake_in_time();
   Status watch(int fd);
   void take_in(int fd);
   bool is_ours(int fd) const;
@@ -142,6 +142,7 @@ class Service {
   bool alive_ = true;  // false in a child of fork
   transport::Fd epoll_;
   transport::Fd wake_;
+  std::optional<Instant> sleeps_until_;  // nothing: until something arrives
   transport::Fd inbox_;  // whose name is this process' number
   std::shared_ptr<device::Runtime> runtime_;
   std::optional<cm::Machine> machine_;
