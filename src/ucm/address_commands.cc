@@ -98,6 +98,8 @@ Status Service::bind_to(Identifier& identifier, const SocketAddress& address) {
   }
   const SocketAddress before = identifier.source;
   identifier.source = address;
+  // Who asks for its name, to tell another host, needs the address that stands for a loopback address.
+  if (station) identifier.source.gid = station->gid;
   identifier.station = station;
   if (auto claimed = claim_port(identifier); !claimed) {
     identifier.source = before;
@@ -156,7 +158,11 @@ Status Service::resolve(Identifier& identifier, const std::optional<SocketAddres
                         const SocketAddress& destination) {
   if (identifier.stage == Stage::kIdle && source) identifier.source = *source;
   if (identifier.stage != Stage::kIdle && identifier.stage != Stage::kBound) return wrong_stage("resolve_addr");
-  if (identifier.source.is_any() && !identifier.claim) identifier.source.ipv4 = destination.ipv4;
+  if (identifier.source.is_any() && !identifier.claim) {
+    const std::uint16_t port = identifier.source.port;
+    identifier.source = any_address(destination.ipv4);
+    identifier.source.port = port;
+  }
   const auto failed = [&](const Error& error) -> Status {
     device::report(error);
     post(identifier, EventKind::kAddressError, error.system_errno != 0 ? -error.system_errno : -ENODEV);

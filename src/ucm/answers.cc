@@ -128,7 +128,8 @@ void Service::on_request(const cm::Event& event) {
   if (!addresses || !station || station->device == nullptr) return refuse(cm::Reason::kInvalidServiceId);
 
   SocketAddress at{addresses->destination, wire::port_of_service(wanted), 0, addresses->destination.is_ipv4_mapped()};
-  if (at.gid != event.path.local && !at.gid.is_loopback()) return refuse(cm::Reason::kInvalidServiceId);
+  if (at.gid.is_loopback()) at.gid = event.path.local;
+  if (at.gid != event.path.local) return refuse(cm::Reason::kInvalidServiceId);
   Identifier* const listener = find_listener(wanted, at);
   if (listener == nullptr) return refuse(cm::Reason::kInvalidServiceId);
   if (listener->waiting.size() >= listener->backlog) return refuse(cm::Reason::kNoResources);

@@ -7,6 +7,7 @@ import pytest
 
 from harness.pair import Way, sizes
 from harness.process import eventually
+from harness.quiet import processor_ticks, sleeps_for_a_second
 
 # As the server's words; the client's are the same and where the server is.
 PAIRS = {
@@ -38,10 +39,18 @@ def wait_ready(way, process, marks):
     """Until the server listens: for rdma_cm, or on its TCP port of control."""
     if marks:
         way.server.wait_listening(marks, process)
-    else:
-        eventually(lambda: not process.running() or any("/cm/service/" in name for name in way.server.unix_names()),
-                   20, "a service has a name")
-        time.sleep(0.5)  # it is bound, and listens a moment later
+        return
+
+    def services():
+        return [name for name in way.server.unix_names() if "/cm/service/" in name]
+
+    def settled():
+        """Some bind a port to see which device they have, give it up, and bind again what they listen at."""
+        before = services()
+        time.sleep(0.5)
+        return before and services() == before and sleeps_for_a_second(process.pid)
+
+    eventually(lambda: not process.running() or settled(), 20, "a service has a name, and its process waits")
 
 
 def run_pair(way, name):
@@ -90,6 +99,21 @@ def test_nobody_listens(hosts):
     assert "RDMA_CM_EVENT_REJECTED" in output, output
     way.start(1, [word.format(server=way.addresses[0]) for word in others]).finish(30)
     one.finish(20)
+
+
+@pytest.mark.parametrize("user", ["root", "nobody"])
+def test_who_listens_uses_no_processor(host, user):
+    listener = host.start(["rping", "-s", "-a", host.v4], user=user)
+    wait_ready(Way(host, host, "v4", user), listener, 0)
+    before = processor_ticks(listener.pid)
+    time.sleep(2)
+    assert processor_ticks(listener.pid) - before <= 1
+
+
+def test_a_loopback_address_is_that_of_the_first_device(host):
+    way = Way(host, host)
+    way.addresses = ("127.0.0.1", "127.0.0.1")
+    run_pair(way, "rping")
 
 
 def test_lost_messages_are_sent_again(hosts):
