@@ -95,8 +95,8 @@ Status Runtime::start() {
   if (!settings_.impairment.is_idle()) {
     impair_ = std::make_unique<transport::Impair>(settings_.impairment, *router_, host_counters_);
   }
-  inbound_ = std::make_unique<Inbound>(*exchange_, queue_pairs_, groups_, routes_, management_, host_counters_,
-                                       tap_.get());
+  inbound_ =
+      std::make_unique<Inbound>(*exchange_, queue_pairs_, groups_, routes_, management_, host_counters_, tap_.get());
   if (auto opened = management_.open(); !opened) return opened;
 
   if (!settings_.subnet_file.empty()) {

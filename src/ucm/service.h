@@ -143,7 +143,7 @@ class Service {
   transport::Fd epoll_;
   transport::Fd wake_;
   std::optional<Instant> sleeps_until_;  // nothing: until something arrives
-  transport::Fd inbox_;  // whose name is this process' number
+  transport::Fd inbox_;                  // whose name is this process' number
   std::shared_ptr<device::Runtime> runtime_;
   std::optional<cm::Machine> machine_;
   std::uint32_t drawn_ = 0;

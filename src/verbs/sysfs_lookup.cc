@@ -34,8 +34,8 @@ SysfsEntry all_devices(std::string_view path) {
   return entry;
 }
 
-// Connections are made on ports of Ethernet, by their IP addresses. Where there is none, the kernel's rdma_cm is the one
-// that a program wants, if there is one.
+// Connections are made on ports of Ethernet, by their IP addresses. Where there is none, the kernel's rdma_cm is the
+// one that a program wants, if there is one.
 bool has_connections() noexcept {
   const auto devices = device::device_list();
   return std::any_of(devices.begin(), devices.end(), [](const auto& device) { return ucm::has_ethernet(*device); });

@@ -16,12 +16,17 @@ PAIRS = {
     "ucmatose": (["ucmatose", "-c", "4"], ["ucmatose", "-c", "4", "-s", "{server}"], r"return status 0"),
     "udaddy": (["udaddy", "-c", "2"], ["udaddy", "-c", "2", "-s", "{server}"], r"return status 0"),
     "rdma_client": (["rdma_server"], ["rdma_client", "-s", "{server}"], r"end 0"),
+    "riostream": (["riostream", "-C", "10", "-S", "64"], ["riostream", "-C", "10", "-S", "64", "-s", "{server}"],
+                  r"^custom\s+64\s+10"),
     "fi_pingpong_msg": (["fi_pingpong", "-p", "verbs", "-e", "msg", "-I", "100", "-S", "4096"],
                         ["fi_pingpong", "-p", "verbs", "-e", "msg", "-I", "100", "-S", "4096", "{server}"],
                         r"^4k\s+100\s+=100"),
     "fi_pingpong_dgram": (["fi_pingpong", "-p", "verbs", "-e", "dgram", "-d", "verbena0-dgram", "-I", "100", "-S", "64"],
                           ["fi_pingpong", "-p", "verbs", "-e", "dgram", "-d", "verbena0-dgram", "-I", "100", "-S", "64",
                            "{server}"], r"^64\s+100\s+=100"),
+    "fi_pingpong_rdm": (["fi_pingpong", "-p", "verbs;ofi_rxd", "-e", "rdm", "-d", "verbena0-dgram", "-I", "100", "-S", "64"],
+                        ["fi_pingpong", "-p", "verbs;ofi_rxd", "-e", "rdm", "-d", "verbena0-dgram", "-I", "100", "-S", "64",
+                         "{server}"], r"^64\s+100\s+=100"),
 }
 
 
@@ -61,13 +66,13 @@ def run_pair(way, name):
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_programs_of_one_host(host, name):
-    run_pair(Way(host, host, "v4", "nobody"), name)
+def test_programs_of_one_host(host, user, name):
+    run_pair(Way(host, host, "v4", user), name)
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_programs_of_two_hosts(hosts, name):
-    run_pair(Way(*hosts, "v4", "nobody"), name)
+def test_programs_of_two_hosts(hosts, user, name):
+    run_pair(Way(*hosts, "v4", user), name)
 
 
 @pytest.mark.parametrize("name", ["rping", "ucmatose", "udaddy"])
@@ -81,8 +86,8 @@ def test_programs_over_ipv6(hosts, name):
         assert re.search(proof, output, re.MULTILINE), output
 
 
-def test_perftest_connects_by_rdma_cm(hosts):
-    way = Way(*hosts, "v4", "nobody")
+def test_perftest_connects_by_rdma_cm(hosts, user):
+    way = Way(*hosts, "v4", user)
     words = ["ib_write_bw", "-R", "-n", "500", "-F"]
     for output in meet(way, words, [*words, "{server}"]):
         assert sizes(output) == [65536], output
@@ -101,7 +106,6 @@ def test_nobody_listens(hosts):
     one.finish(20)
 
 
-@pytest.mark.parametrize("user", ["root", "nobody"])
 def test_who_listens_uses_no_processor(host, user):
     listener = host.start(["rping", "-s", "-a", host.v4], user=user)
     wait_ready(Way(host, host, "v4", user), listener, 0)
