@@ -7,7 +7,7 @@ import pytest
 
 from harness.pair import Way, sizes
 from harness.process import eventually
-from harness.quiet import processor_ticks, sleeps_for_a_second
+from harness.quiet import processor_ticks, sleeps_for
 
 # As the server's words; the client's are the same and where the server is.
 PAIRS = {
@@ -52,8 +52,7 @@ def wait_ready(way, process, marks):
     def settled():
         """Some bind a port to see which device they have, give it up, and bind again what they listen at."""
         before = services()
-        time.sleep(0.5)
-        return before and services() == before and sleeps_for_a_second(process.pid)
+        return before and sleeps_for(process.pid, 0.4) and services() == before
 
     eventually(lambda: not process.running() or settled(), 20, "a service has a name, and its process waits")
 
@@ -106,9 +105,9 @@ def test_nobody_listens(hosts):
     one.finish(20)
 
 
-def test_who_listens_uses_no_processor(host, user):
-    listener = host.start(["rping", "-s", "-a", host.v4], user=user)
-    wait_ready(Way(host, host, "v4", user), listener, 0)
+def test_who_listens_uses_no_processor(host):
+    listener = host.start(["rping", "-s", "-a", host.v4])
+    wait_ready(Way(host, host), listener, 0)
     before = processor_ticks(listener.pid)
     time.sleep(2)
     assert processor_ticks(listener.pid) - before <= 1

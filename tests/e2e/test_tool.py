@@ -9,7 +9,7 @@ import time
 import pytest
 
 from harness.process import eventually
-from harness.quiet import processor_ticks, sleeps_for_a_second, wake_ups
+from harness.quiet import processor_ticks, sleeps_for, wake_ups
 
 SANITIZED = bool(os.environ.get("VERBENA_SANITIZE"))
 
@@ -78,7 +78,7 @@ def test_an_idle_device_uses_no_processor_and_does_not_wake(host, user):
     host.wait_listening(18519, listener)
     host.verbena("ping", host.v4, "-c", "100", "--timeout", "5000", user=user)  # it has worked, and has helpers
     listener.wait_line("client", 20)
-    eventually(lambda: sleeps_for_a_second(listener.pid), 20, "what it had begun is done")
+    eventually(lambda: sleeps_for(listener.pid, 1), 20, "what it had begun is done")
     before, woken, begun = processor_ticks(listener.pid), wake_ups(listener.pid), time.monotonic()
     time.sleep(3)
     used, woken = processor_ticks(listener.pid) - before, wake_ups(listener.pid) - woken

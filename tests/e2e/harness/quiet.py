@@ -19,8 +19,8 @@ def wake_ups(pid):
     return total
 
 
-def sleeps_for_a_second(pid):
+def sleeps_for(pid, seconds):
     """But for the tool itself, which looks once a second whether it is to end."""
-    woken = wake_ups(pid)
-    time.sleep(1)
-    return wake_ups(pid) - woken <= 1
+    woken, used = wake_ups(pid), processor_ticks(pid)
+    time.sleep(seconds)
+    return wake_ups(pid) - woken <= max(1, seconds) and processor_ticks(pid) - used <= 1
