@@ -112,6 +112,8 @@ void to_statx(const struct stat& from, struct statx& to) noexcept {
   to.stx_nlink = static_cast<std::uint32_t>(from.st_nlink);
   to.stx_mode = static_cast<std::uint16_t>(from.st_mode);
   to.stx_size = static_cast<std::uint64_t>(from.st_size);
+  to.stx_rdev_major = major(from.st_rdev);
+  to.stx_rdev_minor = minor(from.st_rdev);
 }
 
 int stat_path(const char* path, struct stat* status) noexcept {

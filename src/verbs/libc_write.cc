@@ -10,6 +10,7 @@
 #include "ucm/service.h"
 #include "verbs/export.h"
 #include "verbs/libc_next.h"
+#include "verbs/sysfs_lookup.h"
 
 namespace verbena::verbs {
 namespace {
@@ -34,6 +35,7 @@ constinit LibcNext<int(int, int, struct stat*)> next_fxstat{"__fxstat", kFirstGl
 int as_device(int result, int fd, struct stat* status) noexcept {
   if (result == 0 && ucm::may_be_channel(fd) && ucm::channel_inode(fd) != 0) {
     status->st_mode = S_IFCHR | 0666;
+    status->st_rdev = connection_device_number();
     status->st_size = 0;
   }
   return result;

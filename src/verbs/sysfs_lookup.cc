@@ -1,12 +1,16 @@
 #include "verbs/sysfs_lookup.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <charconv>
+#include <system_error>
 
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "device/device.h"
@@ -97,6 +101,22 @@ int open_text(const std::string& text, int flags) noexcept {
 
 }  // namespace
 
+dev_t connection_device_number() noexcept {
+  const int saved = errno;
+  const int fd = ::open("/sys/class/misc/rdma_cm/dev", O_RDONLY | O_CLOEXEC);
+  std::array<char, 32> text{};
+  const auto size = fd < 0 ? -1 : ::read(fd, text.data(), text.size() - 1);
+  if (fd >= 0) ::close(fd);
+  errno = saved;
+  if (size <= 0) return 0;
+  unsigned major = 0;
+  const char* const end = text.data() + size;
+  const auto [colon, error] = std::from_chars(text.data(), end, major);
+  unsigned minor = 0;
+  if (error != std::errc() || colon == end || std::from_chars(colon + 1, end, minor).ec != std::errc()) return 0;
+  return makedev(major, minor);
+}
+
 std::optional<SysfsEntry> look_up_sysfs(const char* path) noexcept {
   const int saved = errno;
   try {
@@ -144,6 +164,7 @@ void fill_sysfs_status(const SysfsNode& node, bool follow, struct stat& status) 
     status.st_mode = S_IFDIR | kListable;
   } else if (node.kind == SysfsNode::Kind::kCharacterDevice || node.kind == SysfsNode::Kind::kConnectionDevice) {
     status.st_mode = S_IFCHR | kAccessible;
+    if (node.kind == SysfsNode::Kind::kConnectionDevice) status.st_rdev = connection_device_number();
   } else {
     status.st_mode = S_IFREG | kReadable;
     status.st_size = kSysfsFileSize;
