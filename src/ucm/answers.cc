@@ -155,7 +155,7 @@ void Service::on_request(const cm::Event& event) {
   waiting.response.event = number(EventKind::kConnectRequest);
   if (stream != nullptr) {
     made.agreement = {.remote_qpn = stream->local_qpn,
-                      .remote_psn = stream->starting_psn,
+                      .send_psn = stream->starting_psn,
                       .path_mtu = stream->path_mtu,
                       .responder_resources = stream->initiator_depth,
                       .initiator_depth = stream->responder_resources,
@@ -176,7 +176,7 @@ void Service::on_request(const cm::Event& event) {
 void Service::on_reply(Identifier& identifier, const wire::ConnectReply& reply) {
   auto& agreement = identifier.agreement;
   agreement.remote_qpn = reply.local_qpn;
-  agreement.remote_psn = reply.starting_psn;
+  agreement.send_psn = reply.starting_psn;
   agreement.responder_resources = reply.initiator_depth;
   agreement.initiator_depth = reply.responder_resources;
   agreement.rnr_retry_count = reply.rnr_retry_count;

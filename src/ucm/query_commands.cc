@@ -146,7 +146,7 @@ void put_rtr(const Identifier& identifier, ib_uverbs_qp_attr& attributes) noexce
       address_handle_attributes(*identifier.station, identifier.remote, identifier.options.type_of_service);
   attributes.path_mtu = agreement.path_mtu;
   attributes.dest_qp_num = agreement.remote_qpn.value();
-  attributes.rq_psn = agreement.remote_psn.value();
+  attributes.rq_psn = identifier.psn.value();
   if (identifier.qp_type == IBV_QPT_RC || identifier.qp_type == IBV_QPT_XRC_RECV) {
     attributes.qp_attr_mask |= std::uint32_t{IBV_QP_MAX_DEST_RD_ATOMIC} | IBV_QP_MIN_RNR_TIMER;
     attributes.max_dest_rd_atomic = agreement.responder_resources;
@@ -155,7 +155,7 @@ void put_rtr(const Identifier& identifier, ib_uverbs_qp_attr& attributes) noexce
 
 void put_rts(const Identifier& identifier, ib_uverbs_qp_attr& attributes) noexcept {
   attributes.qp_attr_mask = std::uint32_t{IBV_QP_STATE} | IBV_QP_SQ_PSN;
-  attributes.sq_psn = identifier.psn.value();
+  attributes.sq_psn = identifier.agreement.send_psn.value();
   const Agreement& agreement = identifier.agreement;
   const bool sends = identifier.qp_type == IBV_QPT_RC || identifier.qp_type == IBV_QPT_XRC_SEND;
   if (sends) {
