@@ -294,7 +294,7 @@ std::optional<Transmission> Machine::poll_transmit() {
 
 std::optional<Event> Machine::poll_event() {
   if (events_.empty()) return std::nullopt;
-  Event first = std::move(events_.front());
+  Event first = events_.front();
   events_.pop_front();
   return first;
 }

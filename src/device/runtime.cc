@@ -216,7 +216,7 @@ bool Runtime::configure_ports(const SubnetFile& subnet, bool tell) {
     if (!port->configuration()) continue;
     auto one = wanted_configuration(*port, subnet);
     if (!one) refuse(*port, one.error(), "");
-    wanted.emplace_back(port.get(), one ? std::move(*one) : *port->configuration());
+    wanted.emplace_back(port.get(), one ? *one : *port->configuration());
     port->give_up_lids(wanted.back().second);
   }
   bool changed = false;

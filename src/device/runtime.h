@@ -54,7 +54,7 @@ class Runtime final : private HelperWork, private transport::Sender {
  public:
   // The runtime of this process, made where there is none. A child of fork has none of its parent's.
   static Result<std::shared_ptr<Runtime>> acquire();
-  ~Runtime();
+  ~Runtime() override;
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
