@@ -41,7 +41,7 @@ struct Options {
 // What is known of a connection for its queue pair.
 struct Agreement {
   Qpn remote_qpn{};
-  Psn send_psn{};  // at which the other end wants our send queue to begin
+  Psn send_psn{};             // at which the other end wants our send queue to begin
   std::uint8_t path_mtu = 0;  // of the wire: 1 is 256 bytes
   std::uint8_t responder_resources = 0;
   std::uint8_t initiator_depth = 0;
@@ -66,7 +66,7 @@ struct Identifier {
   std::shared_ptr<PortClaim> claim;
 
   cm::ConnectionId connection = 0;
-  Psn psn{};  // at which the send queue of the other end is to begin
+  Psn psn{};               // at which the send queue of the other end is to begin
   std::uint32_t qkey = 0;  // of datagrams
   Agreement agreement;
 

@@ -42,7 +42,7 @@ struct ConnectRequest {
   std::uint8_t remote_response_timeout = 0;  // 5 bits, 4.096 us << n
   std::uint8_t transport = 0;                // 2 bits: 0 RC, 1 UC, 3 the extended one
   bool flow_control = false;
-  Psn starting_psn{};  // at which the send queue of who receives this is to begin
+  Psn starting_psn{};                       // at which the send queue of who receives this is to begin
   std::uint8_t local_response_timeout = 0;  // 5 bits
   std::uint8_t retry_count = 0;             // 3 bits
   std::uint16_t pkey = 0xffff;
