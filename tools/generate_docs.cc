@@ -131,7 +131,8 @@ std::string verbs_page() {
       "pointer answers NULL and\nsets errno; any other returns the errno. The tables are those of "
       "`src/verbs/support.h`, and `tests/abi/support_test.cc`\ncalls what each row names and compares. What the "
       "objects "
-      "do that a card does otherwise:\n[rnic-objects.md](rnic-objects.md).\n\n## Types of queue pairs\n\n"
+      "do that a card does otherwise:\n[rnic-objects.md](rnic-objects.md). The calls of librdmacm: "
+      "[connection-manager.md](connection-manager.md).\n\n## Types of queue pairs\n\n"
       "| type | offered | |\n|---|---|---|\n";
   for (const SupportRow& row : verbena::verbs::kQpTypeRows) out += support_row(row);
   out +=

@@ -44,6 +44,8 @@ transport::Receipt Inbound::deliver(const transport::Incoming& datagram, Port* t
       drop = deliver_group(arrival, through);
     } else if (arrival.envelope.destination.is_multicast()) {
       drop = Drop::kUnknownDestination;  // a group's address, but not the group's QPN
+    } else if (destination == wire::kGeneralServicesQpn && through != nullptr && !arrival.envelope.is_infiniband()) {
+      drop = management_.on_packet(arrival.packet, arrival.envelope, at());
     } else if (!exchange_.owns(destination.slot())) {
       return hand_over(arrival);
     } else if (deliver_unicast(arrival, through, drop) == transport::Receipt::kLater) {

@@ -2,6 +2,7 @@
 // has the queue pair; or a named drop.
 //
 //   on_datagram ─> decode ─> multicast? ──> every attached queue pair of the port
+//                       └──> QP 1? ───────> management datagrams
 //                       └──> our slot? ───> the queue pair
 //                       └──> other slot ──> the exchange (UDP brought it to the wrong process)
 //
@@ -17,6 +18,7 @@
 
 #include "base/drop.h"
 #include "device/device_counters.h"
+#include "device/management.h"
 #include "device/port.h"
 #include "device/put_off_events.h"
 #include "device/qp_table.h"
@@ -33,11 +35,12 @@ class Inbound final : public transport::Receiver {
  public:
   Inbound(transport::Exchange& exchange, const QpTable& queue_pairs,
           const std::atomic<const engine::MulticastTable*>& groups, const std::atomic<const Routes*>& routes,
-          DeviceCounters& host_counters, transport::Tap* tap) noexcept
+          Management& management, DeviceCounters& host_counters, transport::Tap* tap) noexcept
       : exchange_(exchange),
         queue_pairs_(queue_pairs),
         groups_(groups),
         routes_(routes),
+        management_(management),
         host_counters_(host_counters),
         tap_(tap) {}
 
@@ -87,6 +90,7 @@ class Inbound final : public transport::Receiver {
   const QpTable& queue_pairs_;
   const std::atomic<const engine::MulticastTable*>& groups_;
   const std::atomic<const Routes*>& routes_;
+  Management& management_;
   DeviceCounters& host_counters_;
   transport::Tap* const tap_;
   bool patient_ = false;

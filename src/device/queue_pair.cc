@@ -174,6 +174,7 @@ engine::QpConfig QueuePair::config_of(const QpInit& init, Qpn qpn) noexcept {
           .receive_completions = receive_queue_,
           .shared_receives = shared_receives_,
           .capabilities = init.capabilities,
+          .most_inline = context_->limits().max_inline,
           .signal_all = init.signal_all,
           .quirks = context_->quirks().of_receiving(),
           .observer = this,

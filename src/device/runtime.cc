@@ -108,7 +108,9 @@ Status Runtime::start() {
   if (!settings_.impairment.is_idle()) {
     impair_ = std::make_unique<transport::Impair>(settings_.impairment, *router_, host_counters_);
   }
-  inbound_ = std::make_unique<Inbound>(*exchange_, queue_pairs_, groups_, routes_, host_counters_, tap_.get());
+  inbound_ =
+      std::make_unique<Inbound>(*exchange_, queue_pairs_, groups_, routes_, management_, host_counters_, tap_.get());
+  if (auto opened = management_.open(); !opened) return opened;
 
   if (!settings_.subnet_file.empty()) {
     auto watch = FileWatch::open(settings_.subnet_file);
@@ -228,7 +230,7 @@ bool Runtime::configure_ports(const SubnetFile& subnet, bool tell) {
     if (!port->configuration()) continue;
     auto one = wanted_configuration(*port, subnet);
     if (!one) refuse(*port, one.error(), "");
-    wanted.emplace_back(port.get(), one ? std::move(*one) : *port->configuration());
+    wanted.emplace_back(port.get(), one ? *one : *port->configuration());
     port->give_up_lids(wanted.back().second);
   }
   bool changed = false;
@@ -500,6 +502,17 @@ bool Runtime::is_on_this_host(const Port& port, const engine::AddressVector& add
   return port.is_infiniband() ? is_lid_here(routes, address.destination_lid) : routes.is_local(address.destination);
 }
 
+std::optional<host::ManagementMessage> Runtime::send_management(const host::ManagementMessage& message) noexcept {
+  const RcuReadSection section;
+  const Routes& routes = *routes_.load(std::memory_order_acquire);
+  if (!settings_.shared_memory || !routes.is_local(message.destination)) {
+    management_.send(message, now());
+    return std::nullopt;
+  }
+  if (management_.deliver(message) != Management::Delivery::kNobody) return std::nullopt;
+  return Management::answer_of_nobody(message);
+}
+
 void Runtime::on_empty_poll(std::size_t budget) noexcept {
   // Who waits for another process should let it run: with more pollers than processors nothing else would.
   static thread_local unsigned polls = 0;
@@ -694,6 +707,7 @@ void Runtime::abandon() noexcept {
   helper_.abandon();
   exchange_->abandon();
   counter_memory_->abandon();
+  management_.abandon();
   if (tap_ != nullptr) tap_->abandon();
   if (subnet_watch_ != nullptr) subnet_watch_->abandon();
   for (const auto& [port, receiver] : ports_) port->abandon();

@@ -24,6 +24,7 @@
 #include "device/helper.h"
 #include "device/inbound.h"
 #include "device/injection.h"
+#include "device/management.h"
 #include "device/netlink.h"
 #include "device/pending_senders.h"
 #include "device/port.h"
@@ -50,11 +51,11 @@ namespace verbena::device {
 class CompletionQueue;
 class QueuePair;
 
-class Runtime final : private HelperWork {
+class Runtime final : private HelperWork, private transport::Sender {
  public:
   // The runtime of this process, made where there is none. A child of fork has none of its parent's.
   static Result<std::shared_ptr<Runtime>> acquire();
-  ~Runtime();
+  ~Runtime() override;
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
@@ -83,7 +84,7 @@ class Runtime final : private HelperWork {
 
   // --- the data path
   // Requires: an RCU read section.
-  transport::SendResult send(std::span<const transport::Outgoing> batch, Instant now) noexcept;
+  transport::SendResult send(std::span<const transport::Outgoing> batch, Instant now) noexcept override;
   // `queue_pair` has sends that could not go out yet.
   void add_pending(QueuePair& queue_pair) noexcept;
   void remove_pending(QueuePair& queue_pair) noexcept { pending_.remove(queue_pair); }
@@ -103,6 +104,9 @@ class Runtime final : private HelperWork {
   void on_arm() noexcept { helper_.on_arm(); }
 
   // --- rare matters
+  // A management datagram for QP 1 of another port, by the shortest way. Where nobody on this host has what it is for,
+  // the answer to that. Any thread, outside of RCU read sections.
+  std::optional<host::ManagementMessage> send_management(const host::ManagementMessage& message) noexcept;
   // `queue` has an event that waits until `due`.
   void delay_event(CompletionQueue& queue, Instant due) noexcept;
   // The helper thread takes the queue pairs on `queue`, which was overrun, to the error state.
@@ -173,6 +177,7 @@ class Runtime final : private HelperWork {
   std::unique_ptr<transport::Tap> tap_;
   std::unique_ptr<Router> router_;
   std::unique_ptr<transport::Impair> impair_;
+  Management management_{*this};
   std::unique_ptr<Inbound> inbound_;
   QpTable queue_pairs_;
   SrqTable shared_receive_queues_;  // of XRC

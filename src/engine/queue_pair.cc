@@ -101,7 +101,8 @@ QueuePair::QueuePair(const QpConfig& config)
       receive_queue_(config.shared_receives == nullptr ? config.capabilities.max_recv_wr : 0,
                      config.capabilities.max_recv_sge),
       capabilities_(config.capabilities) {
-  capabilities_.max_inline_data = send_queue_.max_inline();
+  capabilities_.max_inline_data =
+      std::max(config.capabilities.max_inline_data, std::min(send_queue_.max_inline(), config.most_inline));
   capabilities_.max_send_sge = std::min(capabilities_.max_send_sge, std::uint32_t{kMaxSge});
   capabilities_.max_recv_sge = std::min(capabilities_.max_recv_sge, std::uint32_t{kMaxSge});
   const auto transport = transport_of(type_);

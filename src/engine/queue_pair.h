@@ -89,6 +89,7 @@ struct QpConfig {
   CompletionSink* receive_completions = nullptr;
   ReceiveSource* shared_receives = nullptr;  // nullptr: a receive queue of its own
   QpCapabilities capabilities;               // within the limits of the device; the caller has checked
+  std::uint32_t most_inline = kMaxInline;    // the device's limit: no more is granted, though a slot may have room
   bool signal_all = false;
   ReceiveQuirks quirks;
   TransportObserver* observer = nullptr;  // of connections; nullptr: none

@@ -286,15 +286,20 @@ TEST_F(QueuePairTest, LeavesResetNoMoreOnceACompletionQueueOfItWasOverrun) {
   }
 }
 
-TEST_F(QueuePairTest, GrantsAtLeastWhatWasAsked) {
-  for (const std::uint32_t asked_inline : {0U, 1U, 64U, 188U, 512U}) {
-    for (const std::uint32_t sges : {0U, 1U, 4U, 32U}) {
-      QpConfig config = host_.config(100);
-      config.capabilities = {7, 9, sges, sges, asked_inline};
-      const QueuePair qp(config);
-      EXPECT_GE(qp.capabilities().max_inline_data, asked_inline);
-      EXPECT_EQ(qp.capabilities().max_send_wr, 7U);
-      EXPECT_EQ(qp.capabilities().max_recv_sge, sges);
+TEST_F(QueuePairTest, GrantsAtLeastWhatWasAskedAndNoMoreThanTheDeviceAllows) {
+  for (const std::uint32_t most_inline : {0U, 100U, kMaxInline, 1000U}) {
+    for (const std::uint32_t asked_inline : {0U, 1U, 64U, most_inline}) {
+      for (const std::uint32_t sges : {0U, 1U, 4U, 32U}) {
+        if (asked_inline > most_inline) continue;
+        QpConfig config = host_.config(100);
+        config.capabilities = {7, 9, sges, sges, asked_inline};
+        config.most_inline = most_inline;
+        const QueuePair qp(config);
+        EXPECT_GE(qp.capabilities().max_inline_data, asked_inline);
+        EXPECT_LE(qp.capabilities().max_inline_data, most_inline);
+        EXPECT_EQ(qp.capabilities().max_send_wr, 7U);
+        EXPECT_EQ(qp.capabilities().max_recv_sge, sges);
+      }
     }
   }
 }

@@ -68,7 +68,9 @@ int access_or(const char* path, int mode, Otherwise otherwise) noexcept {
   if (!entry || kernel_has(*entry)) return otherwise(path);
   if (entry->node.kind == SysfsNode::Kind::kElsewhere) return otherwise(entry->node.text.c_str());
   const bool directory = entry->node.kind == SysfsNode::Kind::kDirectory;
-  if (entry->node.kind == SysfsNode::Kind::kCharacterDevice && (mode & X_OK) == 0) return 0;
+  const bool device =
+      entry->node.kind == SysfsNode::Kind::kCharacterDevice || entry->node.kind == SysfsNode::Kind::kConnectionDevice;
+  if (device && (mode & X_OK) == 0) return 0;
   if ((mode & W_OK) == 0 && ((mode & X_OK) == 0 || directory)) return 0;
   errno = EACCES;
   return -1;
@@ -110,6 +112,8 @@ void to_statx(const struct stat& from, struct statx& to) noexcept {
   to.stx_nlink = static_cast<std::uint32_t>(from.st_nlink);
   to.stx_mode = static_cast<std::uint16_t>(from.st_mode);
   to.stx_size = static_cast<std::uint64_t>(from.st_size);
+  to.stx_rdev_major = major(from.st_rdev);
+  to.stx_rdev_minor = minor(from.st_rdev);
 }
 
 int stat_path(const char* path, struct stat* status) noexcept {

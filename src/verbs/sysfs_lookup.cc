@@ -1,15 +1,22 @@
 #include "verbs/sysfs_lookup.h"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <charconv>
+#include <system_error>
 
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "device/device.h"
 #include "device/log.h"
+#include "ucm/service.h"
+#include "ucm/station.h"
 #include "verbs/sysfs_source.h"
 
 namespace verbena::verbs {
@@ -17,6 +24,7 @@ namespace {
 
 constexpr std::string_view kClassDirectory = "/sys/class/";
 constexpr std::string_view kRealDirectory = "/sys/devices/virtual/infiniband";
+constexpr std::string_view kConnectionDevice = "rdma_cm";
 constexpr mode_t kReadable = 0444;
 constexpr mode_t kListable = 0755;
 constexpr mode_t kAccessible = 0666;
@@ -31,10 +39,21 @@ SysfsEntry all_devices(std::string_view path) {
   return entry;
 }
 
+// Connections are made on ports of Ethernet, by their IP addresses. Where there is none, the kernel's rdma_cm is the
+// one that a program wants, if there is one.
+bool has_connections() noexcept {
+  const auto devices = device::device_list();
+  return std::any_of(devices.begin(), devices.end(), [](const auto& device) { return ucm::has_ethernet(*device); });
+}
+
 std::optional<SysfsEntry> find_entry(std::string_view path) {
   SysfsPath split;
   if (!split_sysfs_path(path, split)) return std::nullopt;
   if (split.device.empty()) return all_devices(path);
+  if (split.character_device && split.device == kConnectionDevice) {
+    if (!has_connections()) return std::nullopt;
+    return SysfsEntry{{SysfsNode::Kind::kConnectionDevice, {}, {}, false}, std::string(path), false};
+  }
   // Constructors of other libraries ask for devices of theirs before this process is ready to list ours.
   if (!split.device.starts_with(device::kDeviceNamePrefix)) return std::nullopt;
   const auto device = sysfs_device(split.device);
@@ -87,6 +106,22 @@ int open_text(const std::string& text, int flags) noexcept {
 
 }  // namespace
 
+dev_t connection_device_number() noexcept {
+  const int saved = errno;
+  const int fd = ::open("/sys/class/misc/rdma_cm/dev", O_RDONLY | O_CLOEXEC);
+  std::array<char, 32> text{};
+  const auto size = fd < 0 ? -1 : ::read(fd, text.data(), text.size() - 1);
+  if (fd >= 0) ::close(fd);
+  errno = saved;
+  if (size <= 0) return 0;
+  unsigned major = 0;
+  const char* const end = text.data() + size;
+  const auto [colon, error] = std::from_chars(text.data(), end, major);
+  unsigned minor = 0;
+  if (error != std::errc() || colon == end || std::from_chars(colon + 1, end, minor).ec != std::errc()) return 0;
+  return makedev(major, minor);
+}
+
 std::optional<SysfsEntry> look_up_sysfs(const char* path) noexcept {
   const int saved = errno;
   try {
@@ -100,6 +135,11 @@ std::optional<SysfsEntry> look_up_sysfs(const char* path) noexcept {
 }
 
 int open_sysfs_node(const SysfsNode& node, int flags) noexcept {
+  if (node.kind == SysfsNode::Kind::kConnectionDevice) {
+    if (auto* const service = ucm::Service::instance()) return service->open_channel(flags);
+    errno = ENOMEM;
+    return -1;
+  }
   if (node.kind == SysfsNode::Kind::kCharacterDevice) {  // there is no kernel driver behind it
     errno = ENXIO;
     return -1;
@@ -127,8 +167,9 @@ void fill_sysfs_status(const SysfsNode& node, bool follow, struct stat& status) 
     status.st_mode = S_IFLNK | 0777;
   } else if (node.kind == SysfsNode::Kind::kDirectory) {
     status.st_mode = S_IFDIR | kListable;
-  } else if (node.kind == SysfsNode::Kind::kCharacterDevice) {
+  } else if (node.kind == SysfsNode::Kind::kCharacterDevice || node.kind == SysfsNode::Kind::kConnectionDevice) {
     status.st_mode = S_IFCHR | kAccessible;
+    if (node.kind == SysfsNode::Kind::kConnectionDevice) status.st_rdev = connection_device_number();
   } else {
     status.st_mode = S_IFREG | kReadable;
     status.st_size = kSysfsFileSize;

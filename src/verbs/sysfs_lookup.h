@@ -27,6 +27,10 @@ std::optional<SysfsEntry> look_up_sysfs(const char* path) noexcept;
 // slot fails with EINVAL.
 int open_sysfs_node(const SysfsNode& node, int flags) noexcept;
 
+// The number that the kernel's /dev/infiniband/rdma_cm has, which librdmacm compares where it is told of one; 0 where
+// the kernel has none.
+dev_t connection_device_number() noexcept;
+
 // Fills `status` as for a file of sysfs; where `follow` is false, a link is told as such.
 void fill_sysfs_status(const SysfsNode& node, bool follow, struct stat& status) noexcept;
 

@@ -49,11 +49,12 @@ struct SysfsDevice {
 
 struct SysfsNode {
   enum class Kind : std::uint8_t {
-    kFile,             // `text` is its content
-    kEmptySlot,        // a file that exists, and whose read fails with EINVAL: an attribute of an empty GID index
-    kDirectory,        // `entries` are the names in it
-    kElsewhere,        // `text` is the path of the real thing
-    kCharacterDevice,  // /dev/infiniband/NAME: it is there and accessible, which is all that programs ask of it
+    kFile,              // `text` is its content
+    kEmptySlot,         // a file that exists, and whose read fails with EINVAL: an attribute of an empty GID index
+    kDirectory,         // `entries` are the names in it
+    kElsewhere,         // `text` is the path of the real thing
+    kCharacterDevice,   // /dev/infiniband/NAME: it is there and accessible, which is all that programs ask of it
+    kConnectionDevice,  // /dev/infiniband/rdma_cm: opens a channel of ucm
   };
   Kind kind = Kind::kFile;
   std::string text;

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from harness.process import eventually
+from harness.quiet import processor_ticks, sleeps_for, wake_ups
 
 SANITIZED = bool(os.environ.get("VERBENA_SANITIZE"))
 
@@ -72,34 +73,12 @@ def test_the_directory_follows_a_source_address_that_goes(hosts, user):
     assert report["directory"]["replaced"] + report["directory"]["created"] >= 2, report
 
 
-def processor_ticks(pid):
-    """What a process has used so far, in ticks of 10 ms."""
-    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return int(fields[11]) + int(fields[12])
-
-
-def wake_ups(pid):
-    """How often each thread of a process went to sleep by itself so far, summed."""
-    total = 0
-    for status in pathlib.Path(f"/proc/{pid}/task").glob("*/status"):
-        total += int(status.read_text(encoding="ascii").split("voluntary_ctxt_switches:")[1].split()[0])
-    return total
-
-
-def sleeps_for_a_second(pid):
-    """But for the tool itself, which looks once a second whether it is to end."""
-    woken = wake_ups(pid)
-    time.sleep(1)
-    return wake_ups(pid) - woken <= 1
-
-
 def test_an_idle_device_uses_no_processor_and_does_not_wake(host, user):
     listener = host.start([], tool=("ping", "--listen"), user=user)
     host.wait_listening(18519, listener)
     host.verbena("ping", host.v4, "-c", "100", "--timeout", "5000", user=user)  # it has worked, and has helpers
     listener.wait_line("client", 20)
-    eventually(lambda: sleeps_for_a_second(listener.pid), 20, "what it had begun is done")
+    eventually(lambda: sleeps_for(listener.pid, 1), 20, "what it had begun is done")
     before, woken, begun = processor_ticks(listener.pid), wake_ups(listener.pid), time.monotonic()
     time.sleep(3)
     used, woken = processor_ticks(listener.pid) - before, wake_ups(listener.pid) - woken
