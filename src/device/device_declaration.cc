@@ -1,7 +1,9 @@
 #include "device/device_declaration.h"
 
+#include <algorithm>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "base/setting_value.h"
 
@@ -24,10 +26,17 @@ Result<bool> parse_link_layer(std::string_view value) {
   return wrong_part(kVariable, "link_layer=" + std::string(value), "must be ethernet or infiniband");
 }
 
-Result<PortDeclaration> parse_port(std::string_view text) {
+// `device`: all of what the port is declared in.
+Result<PortDeclaration> parse_port(std::string_view device, std::string_view text) {
   PortDeclaration made;
+  const bool has_keys = text.starts_with('/');
   made.interface = take(text, '/');
-  if (made.interface.empty()) return wrong_part(kVariable, "+", "has no interface on one side: write eth0+eth1");
+  if (made.interface.empty()) {
+    return wrong_part(kVariable, device,
+                      has_keys ? "has no interface in front of a /: write eth0/link_layer=infiniband"
+                               : "has no interface on one side of a +: write eth0+eth1");
+  }
+  std::vector<std::string_view> keys;
   bool infiniband = false;
   bool has_attributes = false;
   InfinibandPort port;
@@ -37,6 +46,10 @@ Result<PortDeclaration> parse_port(std::string_view text) {
     if (equals == std::string_view::npos) return wrong_part(kVariable, part, "is no KEY=VALUE");
     const auto key = part.substr(0, equals);
     const auto value = part.substr(equals + 1);
+    if (std::find(keys.begin(), keys.end(), key) != keys.end()) {
+      return wrong_part(kVariable, part, "gives a key that its port has already");
+    }
+    keys.push_back(key);
     if (key == "link_layer") {
       const auto is_infiniband = parse_link_layer(value);
       if (!is_infiniband) return tl::make_unexpected(is_infiniband.error());
@@ -92,7 +105,7 @@ Result<DeviceDeclaration> parse_declaration(std::string_view text) {
   DeviceDeclaration made;
   const bool ends_open = text.ends_with('+');
   for (std::string_view rest = text; !rest.empty() || made.ports.empty();) {
-    auto port = parse_port(take_port(rest));
+    auto port = parse_port(text, take_port(rest));
     if (!port) return tl::make_unexpected(port.error());
     made.ports.push_back(std::move(*port));
   }

@@ -42,7 +42,8 @@ TEST(DeviceDeclaration, ABadPartIsNamed) {
   for (const auto* text : {"a/link_layer=infiniband/lid=49152", "a/link_layer=infiniband/lid", "a/lid=4",
                            "a/link_layer=infiniband/lid=6/lmc=2", "a/link_layer=infiniband/lid=49151/guid=0",
                            "a/link_layer=infiniband/subnet_prefix=fe80::1", "a/link_layer=infiniband/pkeys=0x8000",
-                           "a/link_layer=infiniband/sm_sl=16", "a/link_layer=infiniband/lid=49148/lmc=3"}) {
+                           "a/link_layer=infiniband/lid=4/lid=4", "a/link_layer=infiniband/sm_sl=16",
+                           "a/link_layer=infiniband/lid=49148/lmc=3"}) {
     const auto made = parse_declarations(text);
     ASSERT_FALSE(made) << text;
     EXPECT_NE(made.error().message.find("VERBENA_DEVICES"), std::string::npos);
@@ -87,6 +88,14 @@ TEST(DeviceDeclaration, PortsThatCannotStandTogetherAreRefused) {
   EXPECT_TRUE(parse_declarations("a/link_layer=infiniband/lid=4+a/link_layer=infiniband/lid=5"));
   EXPECT_FALSE(parse_declarations("a/link_layer=infiniband/lid=4+a/link_layer=infiniband/lid=4/sm_lid=2"));
   EXPECT_FALSE(parse_declarations("a/link_layer=infiniband/lid=4/lmc=1+b/link_layer=infiniband/lid=5"));
+}
+
+TEST(DeviceDeclaration, APortWithoutAnInterfaceIsQuotedWithItsDevice) {
+  for (const std::string text : {"+bka0", "a++b", "a+/lid=4", "+"}) {
+    const auto made = parse_declarations("eth9," + text);
+    ASSERT_FALSE(made) << text;
+    EXPECT_NE(made.error().message.find('"' + text + '"'), std::string::npos) << made.error().message;
+  }
 }
 
 TEST(LidMap, FindsTheAddressOfALid) {
@@ -140,6 +149,42 @@ TEST(SubnetFile, NamesTheLineThatIsWrong) {
     ASSERT_FALSE(subnet) << line;
     EXPECT_NE(subnet.error().message.find("f:2"), std::string::npos) << subnet.error().message;
   }
+}
+
+TEST(SubnetFile, WhatChangesNothingIsSaidWithFileAndLine) {
+  const std::vector<SubnetPort> ports{{.name = "verbena0", .guid = 0x0002c90300000001, .infiniband = true},
+                                      {.name = "verbena1/1", .guid = 3, .infiniband = false}};
+  const auto vain = [&](const char* text) {
+    const auto subnet = parse_subnet_file("f", text, {});
+    return subnet ? vain_words(*subnet, ports) : std::vector<std::string>{subnet.error().message};
+  };
+  EXPECT_TRUE(vain("port verbena0 lid=4\nport 0002:c903:0000:0001 lmc=1\n").empty());
+  EXPECT_TRUE(vain("port 0002:c903:0000:0009 lid=4\n").empty()) << "that of another host";
+  const auto unknown = vain("\nport verbena7 lid=4\n");
+  ASSERT_EQ(unknown.size(), 1U);
+  EXPECT_TRUE(unknown[0].starts_with("f:2: \"verbena7\" names no port")) << unknown[0];
+  EXPECT_NE(unknown[0].find("verbena0, verbena1/1"), std::string::npos) << unknown[0];
+  const auto ethernet = vain("port verbena1/1 lid=4\n");
+  ASSERT_EQ(ethernet.size(), 1U);
+  EXPECT_TRUE(ethernet[0].starts_with("f:1: \"verbena1/1\" is an Ethernet port")) << ethernet[0];
+  const auto nothing = vain("port verbena0\n");
+  ASSERT_EQ(nothing.size(), 1U);
+  EXPECT_TRUE(nothing[0].starts_with("f:1: ")) << nothing[0];
+}
+
+TEST(SubnetFile, AKeyThatComesTwiceForAPortIsSaidAndTheLaterCounts) {
+  const std::vector<SubnetPort> ports{{.name = "verbena0", .guid = 0x0002c90300000001, .infiniband = true}};
+  const auto subnet = parse_subnet_file("f", "port verbena0 lid=4 sm_lid=2 lid=6\nport 0002c90300000001 sm_lid=3", {});
+  ASSERT_TRUE(subnet) << subnet.error().message;
+  const auto vain = vain_words(*subnet, ports);
+  ASSERT_EQ(vain.size(), 2U);
+  EXPECT_TRUE(vain[0].starts_with("f:1: lid=6 ")) << vain[0];
+  EXPECT_NE(vain[0].find("lid=4 of f:1"), std::string::npos) << vain[0];
+  EXPECT_TRUE(vain[1].starts_with("f:2: sm_lid=3 ")) << vain[1];
+  EXPECT_NE(vain[1].find("sm_lid=2 of f:1"), std::string::npos) << vain[1];
+  InfinibandPort port;
+  port.guid = 0x0002c90300000001;
+  EXPECT_EQ(configured(port, "verbena0", *subnet)->lid, 6);
 }
 
 TEST(SubnetFile, RefusesAPortThatLineAndDeclarationMakeTogether) {

@@ -47,6 +47,19 @@ std::shared_ptr<Runtime>& quiesced() {
   return runtime;
 }
 
+// Once each, however often the file is read.
+void tell_vain_words(const SubnetFile& subnet) {
+  if (subnet.ports.empty()) return;
+  std::vector<SubnetPort> ports;
+  for (const auto& device : device_list()) {
+    for (std::uint8_t number = kFirstPort; number - kFirstPort < static_cast<int>(device->ports().size()); ++number) {
+      const DevicePort& port = device->port(number);
+      ports.push_back({device->port_name(number), port.guid, port.infiniband.has_value()});
+    }
+  }
+  for (const std::string& sentence : vain_words(subnet, ports)) log_once(Severity::kWarning, sentence);
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Runtime>> Runtime::acquire() {
@@ -105,6 +118,7 @@ Status Runtime::start() {
   auto subnet = read_subnet_file(settings_.subnet_file, settings_.lids);
   if (!subnet) return tl::make_unexpected(subnet.error());
   subnet_ = std::move(*subnet);
+  tell_vain_words(subnet_);
 
   auto netlink = Netlink::open();
   if (!netlink) return tl::make_unexpected(netlink.error());
@@ -237,6 +251,7 @@ void Runtime::follow_subnet() {
     return;
   }
   subnet_ = std::move(*subnet);
+  tell_vain_words(subnet_);
   configure_ports(subnet_, true);
   follow_configuration();
 }

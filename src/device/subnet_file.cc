@@ -1,8 +1,10 @@
 #include "device/subnet_file.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -44,10 +46,56 @@ Status read_line(const std::string& source, const std::string& line, SubnetFile&
   return subnet.lids.add(source, entry);
 }
 
-bool names(const std::string& name, std::string_view port_name, std::uint64_t guid) {
-  if (name == port_name) return true;
+// Nothing for what is no GUID.
+std::optional<std::uint64_t> guid_in(const std::string& name) {
   InfinibandPort named;
-  return set_attribute("", "guid", name, named) && named.guid == guid;
+  return set_attribute("", "guid", name, named) ? std::optional(named.guid) : std::nullopt;
+}
+
+bool names(const std::string& name, std::string_view port_name, std::uint64_t guid) {
+  return name == port_name || guid_in(name) == guid;
+}
+
+// What a line does not reach; empty where it does, or names another host's port.
+std::string vain_line(const SubnetFile::PortLine& line, const SubnetPort* port, std::span<const SubnetPort> ports) {
+  if (port == nullptr && guid_in(line.port)) return {};
+  if (port == nullptr) {
+    std::string known;
+    for (const SubnetPort& each : ports) known += (known.empty() ? "" : ", ") + each.name;
+    return fmt::format("{}: \"{}\" names no port of this process' devices, which are {}: the line changes nothing.",
+                       line.source, line.port, known.empty() ? "none" : known);
+  }
+  if (!port->infiniband) {
+    return fmt::format(
+        "{}: \"{}\" is an Ethernet port, for which no subnet manager says anything: the line changes "
+        "nothing. VERBENA_DEVICES declares InfiniBand ports (link_layer=infiniband).",
+        line.source, line.port);
+  }
+  if (!line.attributes.empty()) return {};
+  return fmt::format("{}: the line of \"{}\" has no KEY=VALUE and changes nothing.", line.source, line.port);
+}
+
+// A key as it was given for a port before.
+struct GivenKey {
+  std::string port;
+  std::string key;
+  std::string value;
+  std::string source;
+};
+
+void add_second_keys(const SubnetFile::PortLine& line, const std::string& port, std::vector<GivenKey>& given,
+                     std::vector<std::string>& words) {
+  for (const auto& [key, value] : line.attributes) {
+    const auto before = std::find_if(given.begin(), given.end(),
+                                     [&, &name = key](const auto& one) { return one.port == port && one.key == name; });
+    if (before == given.end()) {
+      given.push_back({port, key, value, line.source});
+      continue;
+    }
+    words.push_back(fmt::format("{}: {}={} of \"{}\" stands against {}={} of {}: the later one counts.", line.source,
+                                key, value, line.port, key, before->value, before->source));
+    *before = {port, key, value, line.source};
+  }
 }
 
 }  // namespace
@@ -79,6 +127,19 @@ Result<SubnetFile> read_subnet_file(const std::string& path, const LidMap& lids)
     return failure(ErrorCode::kNotFound, fmt::format("VERBENA_SUBNET: {} cannot be read.", path), ENOENT);
   }
   return parse_subnet_file(path, text, lids);
+}
+
+std::vector<std::string> vain_words(const SubnetFile& subnet, std::span<const SubnetPort> ports) {
+  std::vector<std::string> words;
+  std::vector<GivenKey> given;
+  for (const auto& line : subnet.ports) {
+    const auto port = std::find_if(ports.begin(), ports.end(),
+                                   [&](const SubnetPort& each) { return names(line.port, each.name, each.guid); });
+    const bool known = port != ports.end();
+    if (auto vain = vain_line(line, known ? &*port : nullptr, ports); !vain.empty()) words.push_back(std::move(vain));
+    add_second_keys(line, known ? port->name : line.port, given, words);
+  }
+  return words;
 }
 
 Result<InfinibandPort> configured(const InfinibandPort& declared, std::string_view port_name,

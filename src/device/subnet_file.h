@@ -10,6 +10,8 @@
 // A line of a port changes what VERBENA_DEVICES declares for it; all keys but guid.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,5 +41,17 @@ Result<SubnetFile> read_subnet_file(const std::string& path, const LidMap& lids)
 // `declared` with what the file says of the port of this name ("verbena0", "verbena1/2"). kInvalidArgument where that
 // makes no port.
 Result<InfinibandPort> configured(const InfinibandPort& declared, std::string_view port_name, const SubnetFile& subnet);
+
+// A port that a line may name.
+struct SubnetPort {
+  std::string name;
+  std::uint64_t guid = 0;
+  bool infiniband = false;
+};
+
+// What the file says in vain, a sentence each that begins with file and line: a name that is none of `ports`, an
+// Ethernet port, a line without a key, a key that a port is given twice, of which the later counts. A GUID that none
+// has is another host's port.
+std::vector<std::string> vain_words(const SubnetFile& subnet, std::span<const SubnetPort> ports);
 
 }  // namespace verbena::device
