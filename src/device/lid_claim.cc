@@ -45,10 +45,10 @@ Status look_for_clash(const host::LidHolder& own) {
     const auto other = host::parse_lid_line(line);
     if (!other || !clash(own, *other)) continue;
     return failure(ErrorCode::kBusy,
-                   fmt::format("{} of port GUID {:#018x} clashes with {} of port GUID {:#018x}, which {} has in this "
+                   fmt::format("{} of port GUID {:#018x} {} with {} of port GUID {:#018x}, which {} has in this "
                                "network namespace: give one of them another lid= in VERBENA_DEVICES",
-                               range_name(own.first, own.last), own.guid, range_name(other->first, other->last),
-                               other->guid, process_name(other->pid)),
+                               range_name(own.first, own.last), own.guid, own.first == own.last ? "clashes" : "clash",
+                               range_name(other->first, other->last), other->guid, process_name(other->pid)),
                    EADDRINUSE);
   }
   return {};
