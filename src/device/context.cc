@@ -117,6 +117,7 @@ int Context::refuse_child() noexcept {
         "device again here with ibv_open_device()\n";
     [[maybe_unused]] const auto written = write(STDERR_FILENO, kSentence.data(), kSentence.size());
   }
+  errno = ENODEV;  // for calls whose manual speaks of errno, though they return it too
   return ENODEV;
 }
 

@@ -103,7 +103,7 @@ inline constexpr std::array<SupportRow, 156> kVerbRows{{
      "Made from the MAC address of the interface; of an InfiniBand port as declared, else with its LID in the middle"},
     {"ibv_get_device_index", 0, "-1: the kernel has no index for it"},
     {"ibv_open_device", 0, ""},
-    {"ibv_close_device", 0, ""},
+    {"ibv_close_device", 0, "In a child of `fork` ENODEV, in errno too"},
     {"ibv_import_device", 0, "Of the same process; the descriptor of another process is EOPNOTSUPP"},
     {"ibv_query_device", 0, ""},
     {"ibv_query_device_ex", 0, ""},
@@ -116,7 +116,7 @@ inline constexpr std::array<SupportRow, 156> kVerbRows{{
     {"ibv_get_pkey_index", 0, ""},
     {"ibv_get_async_event", 0, ""},
     {"ibv_ack_async_event", 0, ""},
-    {"ibv_fork_init", 0, "A child of `fork` finds everything closed: its calls are ENODEV"},
+    {"ibv_fork_init", 0, "A child of `fork` finds everything closed: its calls are ENODEV, returned and in errno"},
     {"ibv_is_fork_initialized", 0, ""},
     // Domains
     {"ibv_alloc_pd", 0, ""},

@@ -40,7 +40,10 @@ TEST_F(Fork, TheChildIsToldThatTheDeviceIsNotItsOwn) {
     expect(to_state(qp.get(), IBV_QPS_ERR) == ENODEV);
     expect(ibv_alloc_pd(context_.get()) == nullptr && errno == ENODEV);
     expect(ibv_reg_mr(pd_.get(), memory_.data(), 8, 0) == nullptr && errno == ENODEV);
-    expect(ibv_close_device(context_.get()) == ENODEV);
+    errno = 0;
+    expect(ibv_close_device(context_.get()) == ENODEV && errno == ENODEV);
+    errno = 0;
+    expect(ibv_dealloc_pd(pd_.get()) == ENODEV && errno == ENODEV);
     return wrong;
   });
   EXPECT_EQ(0, failed);
