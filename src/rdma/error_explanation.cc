@@ -51,7 +51,7 @@ const std::vector<CallExplanation>& call_explanations() {
   static const std::vector<CallExplanation> table = [] {
     std::vector<CallExplanation> all;
     for (auto& part : {device_call_explanations(), address_call_explanations(), memory_call_explanations(),
-                       queue_call_explanations()}) {
+                       queue_call_explanations(), xrc_call_explanations()}) {
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;

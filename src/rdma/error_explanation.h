@@ -51,6 +51,7 @@ std::vector<CallExplanation> device_call_explanations();
 std::vector<CallExplanation> address_call_explanations();
 std::vector<CallExplanation> memory_call_explanations();
 std::vector<CallExplanation> queue_call_explanations();
+std::vector<CallExplanation> xrc_call_explanations();
 
 // Each call of the table once.
 std::vector<std::string_view> explained_calls();

@@ -48,6 +48,29 @@ TEST(ErrorExplanation, EachRowIsThereOnceAndSaysSomething) {
   }
 }
 
+TEST(ErrorExplanation, KnowsWhatXrcRefuses) {
+  const auto causes_of = [](const CallExplanation* row) {
+    std::string text;
+    if (row != nullptr) {
+      for (const LikelyCause& cause : row->causes) text += std::string(cause.what) + "; ";
+    }
+    return text;
+  };
+  EXPECT_THAT(causes_of(find_explanation("ibv_open_xrcd", EAGAIN)), HasSubstr("O_CREAT"));
+  EXPECT_THAT(causes_of(find_explanation("ibv_open_xrcd", EAGAIN)), HasSubstr("another process"));
+  EXPECT_THAT(causes_of(find_explanation("ibv_open_xrcd", EOPNOTSUPP)), HasSubstr("rxe"));
+  EXPECT_THAT(causes_of(find_explanation("ibv_close_xrcd", EBUSY)), HasSubstr("IBV_SRQT_XRC"));
+  EXPECT_THAT(causes_of(find_explanation("ibv_create_qp_ex", EINVAL)), HasSubstr("IBV_QP_INIT_ATTR_XRCD"));
+  EXPECT_THAT(causes_of(find_explanation("ibv_create_qp", EINVAL)), HasSubstr("IBV_QPT_XRC_RECV"));
+  EXPECT_THAT(causes_of(find_explanation("ibv_open_qp", EINVAL)), HasSubstr("no queue pair of this number"));
+  EXPECT_THAT(causes_of(find_explanation("ibv_create_srq_ex", EINVAL)), HasSubstr("IBV_SRQ_INIT_ATTR_CQ"));
+  EXPECT_THAT(causes_of(find_explanation("ibv_get_srq_num", EINVAL)), HasSubstr("IBV_SRQT_XRC"));
+  EXPECT_THAT(causes_of(find_explanation("ibv_post_recv", EINVAL)), HasSubstr("XRC"));
+  std::string unknown_queue;
+  for (const LikelyCause& cause : find_status("REM_INV_REQ_ERR")->causes) unknown_queue += cause.what;
+  EXPECT_THAT(unknown_queue, HasSubstr("remote_srqn"));
+}
+
 TEST(ErrorExplanation, KnowsTheCommonCalls) {
   for (const char* call : {"ibv_get_device_list", "ibv_open_device",       "ibv_query_port",
                            "ibv_query_gid",       "ibv_alloc_pd",          "ibv_dealloc_pd",

@@ -88,6 +88,8 @@ std::vector<CallExplanation> queue_call_explanations() {
        {{"max_send_wr, max_recv_wr, max_send_sge, max_recv_sge or max_inline_data too large",
          "ibv_devinfo -v: max_qp_wr, max_sge; give max_send_wr=N behind the errno", "ask for less"},
         {"a queue is missing, or is of another device", "", "send_cq and recv_cq from the same context"},
+        {"IBV_QPT_XRC_RECV, which is made in an XRC domain and not in a protection domain", "qp_type",
+         "ibv_create_qp_ex with IBV_QP_INIT_ATTR_XRCD"},
         {"a type that the device does not have", "", "UD and RC are what all have"}}},
       {"ibv_create_qp",
        ENOMEM,
@@ -183,6 +185,9 @@ std::vector<CallExplanation> queue_call_explanations() {
        "The work request is refused.",
        {{"the queue pair is in RESET", "ibv_query_qp", "go to INIT first"},
         {"num_sge above max_recv_sge", "", "fewer"},
+        {"it is of XRC: what sends receives nothing, and what receives takes from the shared receive queue that each "
+         "message names",
+         "qp_type", "ibv_post_srq_recv on that queue"},
         {"it has a shared receive queue", "", "ibv_post_srq_recv"}}},
       {"ibv_post_srq_recv",
        ENOMEM,

@@ -72,6 +72,11 @@ const std::vector<StatusExplanation>& status_explanations() {
         {"the peer's queue pair does not allow the operation (qp_access_flags), or fewer reads than are under way "
          "(max_dest_rd_atomic)",
          "ibv_query_qp there", "set the rights at INIT"},
+        {"XRC: the number of the shared receive queue (remote_srqn) names none, or one that is not in the XRC domain "
+         "of "
+         "the receiving queue pair, or is destroyed; the peer has IBV_EVENT_QP_REQ_ERR",
+         "ibv_get_srq_num there, against what the request has; is the queue of the same domain?",
+         "tell the number anew; make queue and queue pair in one XRC domain"},
         {"an address or length of an atomic that is not 8 bytes, aligned", "", "align it"}}},
       {IBV_WC_REM_ACCESS_ERR,
        "IBV_WC_REM_ACCESS_ERR",
