@@ -14,6 +14,7 @@
 
 #include "cli/device_settings.h"
 #include "cli/exit_code.h"
+#include "cli/file_size_limit.h"
 #include "cli/interposition.h"
 #include "cli/subcommands.h"
 
@@ -86,6 +87,8 @@ int check_and_run(const RunOptions& options, std::vector<std::string> command, c
   }
   if (command.empty() || command.front().empty()) return fail_usage(kName, "no command given");
   if (const int code = apply_checked(kName, options.devices); code != kExitOk) return code;
+  // The command might not say why it finds no device.
+  if (const std::string why = file_size_shortage(file_size_limit()); !why.empty()) return fail(kName, why);
   return run(options, command);
 }
 

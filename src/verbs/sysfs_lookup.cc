@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "device/device.h"
+#include "device/log.h"
 #include "verbs/sysfs_source.h"
 
 namespace verbena::verbs {
@@ -64,6 +65,10 @@ int open_text(const std::string& text, int flags) noexcept {
   // Beyond a limit on file sizes (ulimit -f) the kernel would end the application by a signal.
   rlimit limit{};
   if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < text.size()) {
+    errno = EFBIG;
+    // Programs that read these files, such as ibstat, do not say so.
+    const Error error = device::system_error("Cannot show what the files of a device in /sys/class say");
+    device::log_once(device::Severity::kError, error.message);
     errno = EFBIG;
     return -1;
   }

@@ -151,6 +151,8 @@ def test_demo_runs_both_ends_and_shows_the_directory(host, user):
 def test_a_small_limit_on_file_sizes_is_an_error_in_words(host, user):
     output = host.run(["bash", "-c", f"ulimit -f 1; exec {host.build.tool} run -- ibv_devinfo"], user=user, status=None)
     assert "File too large" in output, output
+    silent = host.run(["bash", "-c", f"ulimit -f 0; exec {host.build.tool} run -- ibstat"], user=user, status=1)
+    assert "verbena run: File too large" in silent and "ulimit -f" in silent, silent
 
 
 def test_processes_of_one_address_exchange_with_small_files_too(host, user):
