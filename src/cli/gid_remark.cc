@@ -1,6 +1,7 @@
 #include "cli/gid_remark.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace verbena::cli {
 namespace {
@@ -39,6 +40,18 @@ GidRemark remark_on(const GidEntry& entry, const GidSurroundings& surroundings) 
   if (entry.gid.is_loopback()) return {true, "yes, on this host only"};
   if (is_link_local(entry.gid)) return {true, "yes, on this link only"};
   return {true, "yes"};
+}
+
+std::string no_gid_in_words(const std::vector<std::string>& ports) {
+  if (ports.empty()) {
+    return "There is no verbs device, so there is no GID: load the driver of the card, or use Verbena's own device "
+           "(verbena run).";
+  }
+  const bool one = ports.size() == 1;
+  return fmt::format(
+      "{} {} no GID. A GID is made of each address of a port's interface in this network namespace: bring "
+      "that up and give it an address (ip link set IFACE up; ip address add ADDRESS/LENGTH dev IFACE).",
+      fmt::join(ports, ", "), one ? "has" : "have");
 }
 
 }  // namespace verbena::cli

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "verbena/gid.h"
 #include "verbena/gid_table.h"
@@ -28,5 +29,8 @@ struct GidRemark {
 };
 
 GidRemark remark_on(const GidEntry& entry, const GidSurroundings& surroundings);
+
+// That these ports have no GID, and what to do; without any, that there is no device.
+std::string no_gid_in_words(const std::vector<std::string>& ports);
 
 }  // namespace verbena::cli

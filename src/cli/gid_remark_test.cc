@@ -58,5 +58,13 @@ TEST(GidRemark, SaysWhyNot) {
   EXPECT_EQ(interface_down.text, "no: interface eth0 is down");
 }
 
+TEST(GidRemark, APortWithoutAGidIsNamedWithWhatToDo) {
+  EXPECT_NE(no_gid_in_words({}).find("no verbs device"), std::string::npos);
+  const std::string one = no_gid_in_words({"verbena0/2"});
+  EXPECT_TRUE(one.starts_with("verbena0/2 has no GID.")) << one;
+  EXPECT_NE(one.find("ip address add"), std::string::npos);
+  EXPECT_TRUE(no_gid_in_words({"verbena0", "mlx5_0"}).starts_with("verbena0, mlx5_0 have no GID."));
+}
+
 }  // namespace
 }  // namespace verbena::cli

@@ -1,4 +1,6 @@
 // `verbena gids`: the addresses of the RDMA ports, and what each is good for.
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,6 +18,7 @@
 #include "cli/gid_remark.h"
 #include "cli/interface.h"
 #include "cli/json_text.h"
+#include "cli/port_name.h"
 #include "cli/subcommands.h"
 #include "cli/text_table.h"
 #include "cli/udp_port_holder.h"
@@ -79,14 +82,31 @@ Result<Context> open_device(const std::string& device) {
   return tl::make_unexpected(std::move(error));
 }
 
-Result<std::vector<GidRow>> read_rows(const std::string& device) {
+struct DeviceGids {
+  std::vector<GidRow> rows;
+  std::vector<std::string> ports_without;  // "verbena0", and "verbena0/2" of a device of several ports
+};
+
+std::vector<std::string> ports_without_gid(const Context& context, const std::vector<GidEntry>& table) {
+  std::vector<std::string> names;
+  const auto device = context.query_device();
+  const unsigned ports = device ? device->phys_port_cnt : 1U;
+  for (unsigned port = 1; port <= ports; ++port) {
+    const bool has = std::any_of(table.begin(), table.end(), [&](const GidEntry& entry) { return entry.port == port; });
+    const auto shown = ports == 1 ? std::uint8_t{0} : static_cast<std::uint8_t>(port);
+    if (!has) names.push_back(to_text(PortName{context.name(), shown}));
+  }
+  return names;
+}
+
+Result<DeviceGids> read_gids(const std::string& device) {
   const auto context = open_device(device);
   if (!context) return tl::make_unexpected(context.error());
   const auto table = read_gid_table(context->get());
   if (!table) return tl::make_unexpected(table.error());
   const rdma::DeviceKind kind = kind_of_name(device);
   std::map<LinkLayer, UdpPortHolders> holders_by_link;
-  std::vector<GidRow> rows;
+  DeviceGids gids{.rows = {}, .ports_without = ports_without_gid(*context, *table)};
   for (const GidEntry& entry : *table) {
     const auto port = context->query_port(entry.port);
     const LinkLayer link_layer = port ? port->link_layer : LinkLayer::kEthernet;
@@ -99,9 +119,10 @@ Result<std::vector<GidRow>> read_rows(const std::string& device) {
                                  .udp_port = holders->second.port(),
                                  .udp_port_held_by = holders->second.of(entry.gid)};
     surroundings.netdev_up = interface_is_up(surroundings.netdev);
-    rows.push_back({device, entry, surroundings.netdev, remark_on(entry, surroundings), surroundings.udp_port_held_by});
+    gids.rows.push_back(
+        {device, entry, surroundings.netdev, remark_on(entry, surroundings), surroundings.udp_port_held_by});
   }
-  return rows;
+  return gids;
 }
 
 Result<std::vector<std::string>> device_names(const GidsOptions& options) {
@@ -165,12 +186,14 @@ int list_gids(const GidsOptions& options) {
   const auto names = device_names(options);
   if (!names) return fail(kName, names.error());
   std::vector<GidRow> rows;
+  std::vector<std::string> without;
   std::vector<UnusableDevice> unusable;
   for (const std::string& name : *names) {
-    auto more = read_rows(name);
+    auto more = read_gids(name);
     if (!more && !options.device.empty()) return fail(kName, more.error());
     if (more) {
-      rows.insert(rows.end(), std::make_move_iterator(more->begin()), std::make_move_iterator(more->end()));
+      std::move(more->rows.begin(), more->rows.end(), std::back_inserter(rows));
+      std::move(more->ports_without.begin(), more->ports_without.end(), std::back_inserter(without));
     } else {
       unusable.push_back({name, more.error().message, more.error().system_errno});
     }
@@ -179,11 +202,8 @@ int list_gids(const GidsOptions& options) {
     print_json(rows, unusable);
     return code_of(unusable);
   }
-  if (!rows.empty()) {
-    print_table(rows);
-  } else if (unusable.empty()) {
-    fmt::print("No device has a GID.\n");
-  }
+  if (!rows.empty()) print_table(rows);
+  if (!without.empty() || (rows.empty() && unusable.empty())) fmt::print("{}\n", no_gid_in_words(without));
   for (const UnusableDevice& device : unusable) fmt::print("{} cannot be used: {}.\n", device.device, device.reason);
   return code_of(unusable);
 }
