@@ -105,6 +105,7 @@ struct World {
     path.far->lid = 9;
     path.far->gids = {gid("fe80::b")};
     path.far->link_layer = LinkLayer::kInfiniBand;
+    path.local = LocalPort{.link_layer = LinkLayer::kInfiniBand, .kind = DeviceKind::kHardware, .lid = 7};
   }
   std::vector<Finding> findings() {
     std::vector<Finding> all = check_devices(host);
@@ -399,6 +400,93 @@ TEST(DoctorCases, LidZeroOnInfiniBandIsAFailure) {  // pegaflow 230
   EXPECT_THAT(told(find(check_path(world.host, world.path), "lid")), HasSubstr("failure: the destination LID is 0"));
   world.port().view.lid = 0;
   EXPECT_THAT(check_link_layer(world.device(), world.port()).remedy, HasSubstr("opensm"));
+}
+
+TEST(DoctorLid, ThatNobodyToldIsANoteAndNotTheProgramsFault) {
+  World world;
+  world.make_infiniband();
+  world.path.dlid = 0;
+  world.path.far.reset();
+  const Finding unknown = find(check_lid(world.host, world.path), "lid");
+  EXPECT_EQ(unknown.severity, Severity::kNote);
+  EXPECT_THAT(unknown.remedy, HasSubstr("doctor --serve"));
+}
+
+TEST(DoctorLid, ThatThePeersPortLacksIsItsSubnetManagers) {
+  World world;
+  world.make_infiniband();
+  world.path.dlid = world.path.far->lid = 0;
+  EXPECT_THAT(told(find(check_lid(world.host, world.path), "lid")),
+              HasSubstr("failure: the peer's port mlx5_1 has no LID"));
+}
+
+TEST(DoctorLid, ThatBothPortsHaveIsAFailure) {
+  World world;
+  world.make_infiniband();
+  world.path.dlid = world.path.far->lid = 7;
+  Finding equal = find(check_lid(world.host, world.path), "lid");
+  EXPECT_THAT(told(equal), HasSubstr("failure: LID 7 is this port's own, and the peer's port has it too"));
+  EXPECT_THAT(equal.remedy, HasSubstr("subnet manager"));
+  world.path.local->kind = DeviceKind::kVerbena;
+  equal = find(check_lid(world.host, world.path), "lid");
+  EXPECT_THAT(equal.remedy, HasSubstr("lid= in VERBENA_DEVICES"));
+  world.path.far->gids = {gid("fe80::a")};  // it is this very port
+  EXPECT_EQ(find(check_lid(world.host, world.path), "lid").severity, Severity::kGood);
+}
+
+TEST(DoctorLid, SilenceOfAnInfinibandPortIsNotBlamedOnRoce) {
+  World world;
+  world.make_infiniband();
+  world.path.local->kind = DeviceKind::kVerbena;
+  ProbeFacts probe{.series = {{.bytes = 64, .sent = 20}}, .drops = {{"unknown_lid", 20}}};
+  Finding silent = find(check_probe(probe, world.path), "probe");
+  EXPECT_THAT(silent.cause, HasSubstr("no port of this host has LID 9"));
+  EXPECT_THAT(silent.remedy, HasSubstr("VERBENA_LIDS=9@"));
+  EXPECT_THAT(silent.remedy, HasSubstr("VERBENA_LIDS=7@"));
+  probe.drops.clear();
+  silent = find(check_probe(probe, world.path), "probe");
+  EXPECT_THAT(silent.cause, HasSubstr("4797"));
+  EXPECT_THAT(told(silent), ::testing::Not(HasSubstr("4791")));
+  world.path.local->kind = DeviceKind::kHardware;
+  silent = find(check_probe(probe, world.path), "probe");
+  EXPECT_THAT(silent.cause, HasSubstr("P_Key"));
+  EXPECT_THAT(told(silent), ::testing::Not(HasSubstr("UDP")));
+}
+
+TEST(DoctorLid, RoceAtOneEndAndInfinibandAtTheOtherIsTheOnlyThingSaid) {
+  World world;
+  world.path.local = LocalPort{};
+  world.path.far->link_layer = LinkLayer::kInfiniBand;
+  const auto findings = check_path(world.host, world.path);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings.front().check, "peer_link_layer");
+  EXPECT_THAT(told(findings.front()),
+              HasSubstr("failure: mlx5_0 port 1 is Ethernet (RoCE), and the peer's port mlx5_1 is InfiniBand"));
+}
+
+TEST(Doctor, OurInfinibandPortsAnswerNoMads) {
+  World world;
+  world.make_infiniband();
+  EXPECT_THAT(check_link_layer(world.device(), world.port()).evidence, HasSubstr("tools: ibping"));
+  world.device().kind = DeviceKind::kVerbena;
+  const std::string ours = check_link_layer(world.device(), world.port()).evidence;
+  EXPECT_THAT(ours, HasSubstr("tools: verbena ping"));
+  EXPECT_THAT(ours, HasSubstr("not ibping"));
+}
+
+TEST(Doctor, WhyOurOwnDeviceDoesNotOpenIsNamed) {
+  const auto why = [](int error) {
+    HostFacts host;
+    host.devices = {{.name = "verbena0",
+                     .kind = DeviceKind::kVerbena,
+                     .open_error = Error{ErrorCode::kUnavailable, error, "ibv_open_device of verbena0"}}};
+    return told(find(check_devices(host), "device_open"));
+  };
+  EXPECT_THAT(why(EADDRINUSE), HasSubstr("another lid="));
+  EXPECT_THAT(why(EFBIG), HasSubstr("ulimit -f"));
+  EXPECT_THAT(why(EMFILE), HasSubstr("ulimit -n"));
+  EXPECT_THAT(why(EINVAL), HasSubstr("VERBENA_"));
+  for (const int error : {EADDRINUSE, EFBIG, EIO}) EXPECT_THAT(why(error), ::testing::Not(HasSubstr("dmesg")));
 }
 
 TEST(DoctorCases, DgidAndDlidOfTwoPortsAreToldApart) {

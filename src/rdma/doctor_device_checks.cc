@@ -1,6 +1,7 @@
 #include "rdma/doctor_device_checks.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <string>
 
 #include <fmt/format.h>
@@ -68,7 +69,32 @@ Finding no_device(const HostFacts& host) {
                   "load the driver of the card; with no card use Verbena's own device: verbena run -- CMD"});
 }
 
+// What the software RNIC says of itself goes to stderr.
+Advice advice_for_open_of_ours(const Error& error) {
+  switch (error.system_errno) {
+    case EADDRINUSE:
+      return {
+          "a LID of one of its InfiniBand ports is that of another port in this network namespace; stderr says "
+          "which process has it",
+          "give one of the two another lid= in VERBENA_DEVICES"};
+    case EFBIG:
+      return {
+          "the limit on file sizes (ulimit -f) is smaller than the memory that the device shares with other "
+          "processes",
+          "raise it before this is started: ulimit -f unlimited"};
+    case EINVAL:
+      return {"a setting of the software RNIC is refused; it says which on stderr",
+              "correct the variable VERBENA_... that is named there"};
+    case EMFILE:
+    case ENFILE:
+      return {"no more open files are allowed", "close what is not needed; raise ulimit -n"};
+    default:
+      return {"the software RNIC says on stderr why it cannot be opened", "do what is said there (VERBENA_LOG=error)"};
+  }
+}
+
 Advice advice_for_open(const DeviceFacts& device) {
+  if (device.kind == DeviceKind::kVerbena) return advice_for_open_of_ours(*device.open_error);
   switch (device.open_error->code) {
     case ErrorCode::kPermission:
       return {"this user may not open its file in /dev/infiniband",
@@ -77,10 +103,6 @@ Advice advice_for_open(const DeviceFacts& device) {
       return {"no more open files are allowed, or no more contexts on the device",
               "close what is not needed; raise ulimit -n"};
     case ErrorCode::kInvalidArgument:
-      if (device.kind == DeviceKind::kVerbena) {
-        return {"a setting of the software RNIC is refused; it says which on stderr",
-                "correct the variable VERBENA_... that is named there"};
-      }
       return {"the provider refuses the kernel driver's version", "install rdma-core and driver of one release"};
     default:
       return {"the device does not open: its user-space driver and the kernel's do not fit, or it has gone",
@@ -217,6 +239,11 @@ Finding check_port_state(const HostFacts& host, const DeviceFacts& device, const
                                  port.view.active_mtu, speed_in_words(port.rate_mbps));
   if (port.view.active) return good("port_state", port_name(device, port), std::move(seen));
   const Severity severity = any_active(host) ? Severity::kWarning : Severity::kFailure;
+  if (!is_ethernet(port) && device.kind == DeviceKind::kVerbena) {
+    return finding(severity, "port_state", port_name(device, port), std::move(seen),
+                   {"the interface that carries its packets is down, or has no link",
+                    "bring up the interface that VERBENA_DEVICES names for it (ip link set IFACE up)"});
+  }
   if (!is_ethernet(port)) {
     const bool initialising = port.view.state.find("INIT") != std::string::npos;
     return finding(severity, "port_state", port_name(device, port), std::move(seen),
@@ -249,12 +276,17 @@ Finding check_link_layer(const DeviceFacts& device, const PortFacts& port) {
                    {"no subnet manager has given the port a LID; what is sent from LID 0 or to it gets nowhere",
                     "start a subnet manager (opensm), then look again"});
   }
+  const char* tools =
+      device.kind == DeviceKind::kVerbena
+          ? "verbena ping, ib_send_lat without -x, ibv_ud_pingpong without -g; not ibping or sminfo, for "
+            "there are no MADs, and a real fabric is not reached"
+          : "ibping, ibstat, sminfo, ib_send_lat without -x";
   return good(
       "link_layer", port_name(device, port),
       fmt::format("InfiniBand, LID {}, subnet manager at LID {}: a peer in this subnet is named by its LID; a GRH "
-                  "is needed {}; tools: ibping, ibstat, sminfo, ib_send_lat without -x",
+                  "is needed {}; tools: {}",
                   port.view.lid, port.sm_lid,
-                  port.view.grh_required ? "always, this port demands it" : "only to cross a router"));
+                  port.view.grh_required ? "always, this port demands it" : "only to cross a router", tools));
 }
 
 Finding check_gid_table(const HostFacts& host, const DeviceFacts& device, const PortFacts& port) {

@@ -192,6 +192,13 @@ struct ProbeFacts {
   std::vector<std::pair<std::string, std::uint64_t>> drops{};  // of this process, named, not zero
 };
 
+// The local port that was taken, as far as its words depend on it.
+struct LocalPort {
+  LinkLayer link_layer = LinkLayer::kEthernet;
+  DeviceKind kind = DeviceKind::kHardware;
+  std::uint16_t lid = 0;
+};
+
 // What is asked about, and what was found on the way there.
 struct PathFacts {
   std::string peer{};      // as the user named it
@@ -199,6 +206,7 @@ struct PathFacts {
   std::uint16_t dlid = 0;  // InfiniBand
   std::string device{};    // the local one that was taken; empty: none fits, and source_error says why
   std::uint8_t port = 0;
+  std::optional<LocalPort> local{};  // nothing: none was taken
   std::uint8_t hop_limit = 64;
   std::optional<std::uint8_t> kernel_hop_limit{};  // the device sends with this one, whatever is asked for
   std::uint8_t static_rate = 0;                    // an ibv_rate

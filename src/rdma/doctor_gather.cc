@@ -156,20 +156,41 @@ void take(PathFacts& path, Way way) {
   path.source_error.reset();
 }
 
+bool may_be_taken(const DeviceFacts& device, const PortFacts& port, const PathQuestion& question) {
+  return port.view.active && (question.device.empty() || question.device == device.name) &&
+         (question.port == 0 || question.port == port.view.port);
+}
+
+// Of ports that all speak another link layer than the peer the first, so that it can be told.
+bool take_unlike(PathFacts& path, const HostFacts& host, const PathQuestion& question) {
+  std::optional<Way> first;
+  for (const DeviceFacts& device : host.devices) {
+    for (const PortFacts& port : device.ports) {
+      if (!may_be_taken(device, port, question)) continue;
+      if (!question.link_layer || port.view.link_layer == *question.link_layer) return false;
+      if (!first) first = Way{.device = device.name, .port = port.view.port};
+    }
+  }
+  if (first) take(path, std::move(*first));
+  return first.has_value();
+}
+
 // The port that the route leaves by; else the first with a way of its own.
 void choose_device(PathFacts& path, const HostFacts& host, const PathQuestion& question) {
   const std::optional<Route> route = first_route(question.destination, question.netdev, look_up_route);
   std::optional<Way> second_best;
   for (const DeviceFacts& device : host.devices) {
-    if (!question.device.empty() && device.name != question.device) continue;
     for (const PortFacts& port : device.ports) {
-      if (!port.view.active) continue;
+      if (!may_be_taken(device, port, question)) continue;
+      if (question.link_layer && port.view.link_layer != *question.link_layer) continue;
       std::optional<Way> way = try_port(path, device, port, question);
-      if (way && (!way->source || is_on_route(*way->source, route))) return take(path, std::move(*way));
+      const bool by_address = port.view.link_layer == LinkLayer::kEthernet || !question.destination.is_ipv4_mapped();
+      if (way && by_address && (!way->source || is_on_route(*way->source, route))) return take(path, std::move(*way));
       if (way && !second_best) second_best = std::move(way);
     }
   }
   if (second_best) return take(path, std::move(*second_best));
+  if (take_unlike(path, host, question)) return;
   if (path.source_error) return;
   path.source_error =
       Error{ErrorCode::kNotFound, 0,
@@ -252,6 +273,7 @@ PathFacts gather_path(const HostFacts& host, const PathQuestion& question) {
   choose_device(path, host, question);
   const DeviceFacts* device = find_device(host, path.device);
   const PortFacts* port = device == nullptr ? nullptr : find_port(*device, path.port);
+  if (port != nullptr) path.local = {port->view.link_layer, device->kind, port->view.lid};
   const bool ethernet = port == nullptr || port->view.link_layer == LinkLayer::kEthernet;
   if (!ethernet || question.destination.is_zero() || question.destination.is_multicast()) return path;
   const std::uint32_t netdev = question.netdev != 0 || !question.destination.is_link_local() || !path.source

@@ -30,7 +30,9 @@ struct PathQuestion {
   Gid destination{};
   std::uint32_t netdev = 0;  // interface index that the user named; 0: by route
   std::uint16_t dlid = 0;
-  std::string device{};  // empty: that which the route to the peer leaves by
+  std::string device{};                   // empty: that which the route to the peer leaves by
+  std::uint8_t port = 0;                  // of the device; 0: likewise
+  std::optional<LinkLayer> link_layer{};  // of the peer; ports of the other kind come last
   std::uint8_t hop_limit = 64;
   std::uint8_t static_rate = 0;
   std::uint8_t traffic_class = 0;

@@ -13,8 +13,6 @@
 namespace verbena::rdma {
 namespace {
 
-constexpr std::uint16_t kLastUnicastLid = 0xbfff;
-
 const PortFacts* local_port(const HostFacts& host, const PathFacts& path) {
   const DeviceFacts* device = find_device(host, path.device);
   return device == nullptr ? nullptr : find_port(*device, path.port);
@@ -77,10 +75,6 @@ std::string mac_in_words(const MacAddress& mac) {
 std::string next_hop_in_words(const PathFacts& path) {
   return is_routed(path) ? fmt::format("the router {}", address_text(path.route->gateway))
                          : address_text(path.destination);
-}
-
-Finding wrong_lid(const PathFacts& path, std::string evidence, Advice advice) {
-  return finding(Severity::kFailure, "lid", path.peer, std::move(evidence), std::move(advice));
 }
 
 // What was asked for does not count there.
@@ -172,46 +166,6 @@ std::vector<Finding> check_gid_match(const HostFacts& host, const PathFacts& pat
   return {good("gid_match", path.peer,
                fmt::format("{} at both ends{}", family_word(path.destination),
                            theirs ? fmt::format(", {}", to_string(*theirs)) : ""))};
-}
-
-std::vector<Finding> check_lid(const HostFacts& host, const PathFacts& path) {
-  if (!is_infiniband(host, path)) {
-    if (path.dlid == 0 || path.device.empty()) return {};
-    return {finding(
-        Severity::kWarning, "lid", path.peer, fmt::format("DLID {} on an Ethernet port", path.dlid),
-        {"RoCE has no LIDs: the DGID alone says where to", "leave the LID out, and set is_global and the GID"})};
-  }
-  if (path.dlid == 0) {
-    return {wrong_lid(path, "the destination LID is 0",
-                      {"on InfiniBand the LID says where to; a program that sends a constant 0 is made for RoCE: the "
-                       "handshake passes and each operation ends with IBV_WC_RETRY_EXC_ERR",
-                       "exchange the LID of the port with the rest of the address"})};
-  }
-  if (path.dlid > kLastUnicastLid && !path.destination.is_multicast()) {
-    return {wrong_lid(path, fmt::format("DLID {:#x} is a multicast LID", path.dlid),
-                      {"unicast LIDs are 1 to 0xbfff", "check what the peer told"})};
-  }
-  if (path.far && path.far->lid != path.dlid && path.far->lid != 0) {
-    return {
-        wrong_lid(path,
-                  fmt::format("DLID {}, and the port of {} has LID {}", path.dlid,
-                              path.destination.is_zero() ? path.peer : address_text(path.destination), path.far->lid),
-                  {"DGID and DLID belong to two ports: the fabric delivers by LID, and the receiver's port drops what "
-                   "has another's GID",
-                   "take both from one port of the peer"})};
-  }
-  if (path.far && !path.destination.is_zero() && !far_has(*path.far, path.destination)) {
-    return {wrong_lid(
-        path, fmt::format("the port with LID {} does not have the GID {}", path.dlid, to_string(path.destination)),
-        {"DGID and DLID belong to two ports", "take both from one port of the peer"})};
-  }
-  const PortFacts* port = local_port(host, path);
-  if (port->view.grh_required && path.destination.is_zero()) {
-    return {wrong_lid(path, "a destination by LID alone, and this port demands a GRH",
-                      {"IBV_QPF_GRH_REQUIRED is set: ibv_create_ah and the change to RTR fail without is_global",
-                       "give the peer's GID too"})};
-  }
-  return {good("lid", path.peer, fmt::format("LID {}", path.dlid))};
 }
 
 std::vector<Finding> check_route(const HostFacts& host, const PathFacts& path) {
@@ -422,6 +376,7 @@ std::vector<Finding> check_path(const HostFacts& host, const PathFacts& path) {
     for (Finding& each : more) findings.push_back(std::move(each));
   };
   if (findings.front().severity == Severity::kFailure) return findings;
+  if (auto unlike = check_link_layers(path)) return {std::move(*unlike)};
   findings.push_back(check_source(path));
   add(check_gid_match(host, path));
   add(check_lid(host, path));

@@ -1,6 +1,7 @@
 // What can be said about the way to a peer. Pure functions on facts.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "rdma/doctor_facts.h"
@@ -17,6 +18,8 @@ Finding check_peer_address(const PathFacts& path);
 Finding check_source(const PathFacts& path);
 // Family and RoCE version against the GIDs the far end has: `gid_match`.
 std::vector<Finding> check_gid_match(const HostFacts& host, const PathFacts& path);
+// RoCE at one end and InfiniBand at the other: `peer_link_layer`; nothing where they are alike, or one is not known.
+std::optional<Finding> check_link_layers(const PathFacts& path);
 // DGID and DLID: in range, in this subnet, and of one port: `lid`.
 std::vector<Finding> check_lid(const HostFacts& host, const PathFacts& path);
 // The kernel's route against the interface of the device: `route`.

@@ -68,8 +68,40 @@ std::optional<Advice> advice_for_wrong_address(const PathFacts& path) {
   return std::nullopt;
 }
 
-Advice advice_for_silence(const PathFacts& path) {
+bool was_dropped(const ProbeFacts& probe, std::string_view name) {
+  return std::any_of(probe.drops.begin(), probe.drops.end(), [&](const auto& drop) { return drop.first == name; });
+}
+
+// Of the software RNIC: the LID map says where a LID is.
+Advice advice_for_silent_lid(const ProbeFacts& probe, const PathFacts& path) {
+  const std::string both = fmt::format(
+      "name each end's LID at the other: VERBENA_LIDS={}@ADDRESS-OF-THE-PEER here, "
+      "VERBENA_LIDS={}@ADDRESS-OF-THIS-HOST "
+      "there (--lids, or `lid` lines of VERBENA_SUBNET)",
+      path.dlid, path.local->lid);
+  if (was_dropped(probe, "unknown_lid")) {
+    return {fmt::format("no port of this host has LID {}, and neither VERBENA_LIDS nor VERBENA_SUBNET says which host "
+                        "has (unknown_lid)",
+                        path.dlid),
+            both};
+  }
+  return {
+      fmt::format("the peer does not take what comes from LID {}, as its VERBENA_LIDS does not name this host for it "
+                  "(lid_not_of_source there), it has nowhere to answer to, or UDP port 4797 is filtered on the way",
+                  path.local->lid),
+      both + "; let UDP 4797 through in both directions; look at verbena drops on the peer while the server runs"};
+}
+
+Advice advice_for_silence(const ProbeFacts& probe, const PathFacts& path) {
   if (auto advice = advice_for_wrong_address(path)) return *advice;
+  if (path.local && path.local->link_layer == LinkLayer::kInfiniBand) {
+    if (path.local->kind == DeviceKind::kVerbena) return advice_for_silent_lid(probe, path);
+    return {
+        fmt::format("the handshake by TCP passed and no datagram came back: LID {} leads to another port or to none, "
+                    "or the two ports have no P_Key in common",
+                    path.dlid),
+        "compare the LID with `ibv_devinfo` on the peer, and the P_Keys of both ends; ibtracert between the LIDs"};
+  }
   if (path.route && !path.route->local && !path.route->gateway.is_zero()) {
     return {
         "the handshake by TCP passed and no datagram came back: UDP port 4791 is filtered on the way, the router drops "
@@ -108,7 +140,7 @@ Finding judge(const ProbeFacts& probe, const ProbeSeries& series, const PathFact
   }
   if (series.received == series.sent) return good("probe", path.peer, seen);
   if (series.received == 0) {
-    if (!smaller_passed) return finding(Severity::kFailure, "probe", path.peer, seen, advice_for_silence(path));
+    if (!smaller_passed) return finding(Severity::kFailure, "probe", path.peer, seen, advice_for_silence(probe, path));
     return finding(
         Severity::kFailure, "probe", path.peer, seen,
         {"small datagrams pass and those of the full MTU do not: something on the way has a smaller MTU than the "
