@@ -219,12 +219,19 @@ std::string ControlChannel::peer() const {
   return fmt::format("[{}]:{}", text, endpoint->second);
 }
 
-Gid ControlChannel::local_address() const {
+LocalAddress ControlChannel::local_address() const {
   sockaddr_storage address{};
   socklen_t length = sizeof address;
   if (::getsockname(fd(), generic(address), &length) != 0) return {};
   const auto endpoint = endpoint_of(address);
-  return endpoint ? endpoint->first : Gid{};
+  if (!endpoint) return {};
+  LocalAddress local{.gid = endpoint->first};
+  if (address.ss_family == AF_INET6) {
+    sockaddr_in6 in6{};
+    std::memcpy(&in6, &address, sizeof in6);
+    local.netdev = in6.sin6_scope_id;
+  }
+  return local;
 }
 
 Result<Descriptor> listen_on(std::uint16_t port) {

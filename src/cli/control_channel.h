@@ -12,6 +12,14 @@
 
 namespace verbena::cli {
 
+// This host's end of a connection.
+struct LocalAddress {
+  Gid gid{};                 // zero for a socket pair
+  std::uint32_t netdev = 0;  // index of the interface of a link-local address, else 0
+
+  friend bool operator==(const LocalAddress&, const LocalAddress&) = default;
+};
+
 // Thread-safety: none; one owner at a time.
 // Ownership:     owns its socket.
 // Errors:        kUnavailable where the other end is gone, kTimedOut, kInvalidArgument for a line that does not end.
@@ -33,8 +41,7 @@ class ControlChannel {
 
   // The other end's address and port, for display; "" for a socket pair.
   std::string peer() const;
-  // This end's address; the zero GID for a socket pair.
-  Gid local_address() const;
+  LocalAddress local_address() const;
 
  private:
   bool cut_line(std::string& line);

@@ -86,7 +86,7 @@ TEST(ControlChannel, ConnectsOverTcpAndKnowsBothEnds) {
   ASSERT_TRUE(client) << client.error().message;
   ControlChannel server(accept_from(*listener));
   ASSERT_GE(server.fd(), 0);
-  EXPECT_EQ(server.local_address(), *parse_gid("127.0.0.1"));
+  EXPECT_EQ(server.local_address().gid, *parse_gid("127.0.0.1"));
   EXPECT_EQ(server.peer().find("127.0.0.1:"), 0U) << server.peer();
   ASSERT_TRUE(server.send_line("hello", Deadline::in(kSoon)));
   EXPECT_EQ(client->receive_line(Deadline::in(kSoon)).value(), "hello");

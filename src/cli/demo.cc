@@ -16,6 +16,7 @@
 #include "cli/exit_code.h"
 #include "cli/json_text.h"
 #include "cli/ping_datagram.h"
+#include "cli/port_option.h"
 #include "cli/stop_signal.h"
 #include "cli/subcommands.h"
 
@@ -79,8 +80,7 @@ void add_demo(CLI::App& tool, Request& request) {
       ->check(CLI::Range(kPingHeaderBytes, std::size_t{4096}))
       ->type_name("BYTES")
       ->capture_default_str();
-  subcommand->add_option("--device", options->plan.device, "The device to use; without it, by route")
-      ->type_name("NAME");
+  add_port_option(*subcommand, options->plan.port, "The device, or its port, to use; without it, by route");
   subcommand->add_flag("--json", options->json, "Print JSON, times in nanoseconds");
   add_device_settings(*subcommand, options->settings);
   subcommand->footer(kFooter);

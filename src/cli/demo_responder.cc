@@ -9,9 +9,11 @@
 #include "cli/control_channel.h"
 #include "cli/exit_code.h"
 #include "cli/ping_server.h"
+#include "cli/port_name.h"
+#include "cli/port_option.h"
+#include "cli/served_ports.h"
 #include "cli/session_hello.h"
 #include "cli/subcommands.h"
-#include "cli/ud_endpoint.h"
 
 namespace verbena::cli {
 namespace {
@@ -19,7 +21,7 @@ namespace {
 constexpr auto kPatience = std::chrono::seconds(1);
 
 struct ResponderOptions {
-  std::string device;
+  PortName port;
   std::size_t destinations = 1;
 };
 
@@ -31,9 +33,9 @@ int give_up(ControlChannel& channel, const Error& error) {
 
 int respond(const ResponderOptions& options) {
   ControlChannel channel{Descriptor(kChildChannelFd)};
-  auto endpoint = UdEndpoint::open({.device = options.device, .queue_pairs = options.destinations});
-  if (!endpoint) return give_up(channel, endpoint.error());
-  PingServer server(**endpoint, [](const std::string&) {});
+  auto ports = ServedPorts::open({.port = options.port, .queue_pairs = options.destinations});
+  if (!ports) return give_up(channel, ports.error());
+  PingServer server(std::move(*ports), [](const std::string&) {});
   server.add_client(std::move(channel));
   return server.run(true) ? kExitOk : kExitFailed;
 }
@@ -44,7 +46,7 @@ void add_demo_responder(CLI::App& tool, Request& request) {
   auto options = std::make_shared<ResponderOptions>();
   auto* subcommand = tool.add_subcommand("demo-responder", "The other process of the demo");
   subcommand->group("");  // hidden
-  subcommand->add_option("--device", options->device);
+  add_port_option(*subcommand, options->port, "The device or port to answer on");
   subcommand->add_option("--destinations", options->destinations)->check(CLI::Range(1, 256));
   subcommand->callback([&request, options] { request.action = [options] { return respond(*options); }; });
 }

@@ -16,9 +16,11 @@
 #include "cli/counter_source.h"
 #include "cli/drop_report.h"
 #include "cli/interface.h"
+#include "cli/path_ends.h"
 #include "cli/ping_client.h"
 #include "cli/ping_report.h"
 #include "cli/ping_session.h"
+#include "cli/port_to_server.h"
 #include "cli/progress_bar.h"
 #include "cli/ud_endpoint.h"
 
@@ -86,14 +88,14 @@ Status Demo::meet() {
   const auto server = receive_hello(responder_.channel(), deadline);
   if (!server) return tl::make_unexpected(server.error());
   client_ = server->client;
-  auto device = plan_.device.empty() ? choose_device(*server) : Result<std::string>(plan_.device);
-  if (!device) return tl::make_unexpected(device.error());
-  auto endpoint = UdEndpoint::open({.device = *device, .payload_bytes = plan_.size});
+  const auto port = choose_port_to(*server, plan_.port, 0);
+  if (!port) return tl::make_unexpected(port.error());
+  auto endpoint = UdEndpoint::open({.port = *port, .payload_bytes = plan_.size});
   if (!endpoint) return tl::make_unexpected(endpoint.error());
   endpoint_ = std::move(*endpoint);
   if (plan_.size > endpoint_->port().active_mtu) {
     return failure(ErrorCode::kInvalidArgument, fmt::format("{} bytes do not fit into a datagram of {}: it takes {}",
-                                                            plan_.size, *device, endpoint_->port().active_mtu));
+                                                            plan_.size, port->device, endpoint_->port().active_mtu));
   }
   if (Status status = prepare_targets(*server); !status) return status;
   return introduce(responder_.channel(), *endpoint_, client_, deadline);
@@ -233,8 +235,9 @@ void Demo::describe_path() {
   const auto effective = endpoint_->directory().effective(targets_.front().handle);
   if (!effective) return;
   report_.netdev = interface_name(effective->source.netdev);
-  report_.source = to_string(effective->source.gid);
-  report_.destination = to_string(effective->destination.gid);
+  PathEnds ends = path_ends(*effective, endpoint_->port());
+  report_.source = std::move(ends.source);
+  report_.destination = std::move(ends.destination);
   report_.explanation = effective->explanation;
 }
 
@@ -249,7 +252,7 @@ Result<DemoReport> Demo::run() {
 
 std::vector<std::string> responder_arguments(const DemoPlan& plan) {
   std::vector<std::string> arguments{"demo-responder", "--destinations", std::to_string(plan.destinations)};
-  if (!plan.device.empty()) arguments.insert(arguments.end(), {"--device", plan.device});
+  if (!plan.port.device.empty()) arguments.insert(arguments.end(), {"--device", to_text(plan.port)});
   return arguments;
 }
 

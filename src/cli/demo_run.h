@@ -5,15 +5,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "cli/child_process.h"
 #include "cli/demo_report.h"
+#include "cli/port_name.h"
 #include "verbena/result.h"
 
 namespace verbena::cli {
 
 struct DemoPlan {
-  std::string device;  // empty: by route
+  PortName port;  // of no device: by route
   std::size_t destinations = 16;
   std::uint64_t count = 20000;  // datagrams of each measurement, at most
   std::size_t size = 64;

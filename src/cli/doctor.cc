@@ -17,6 +17,7 @@
 #include "cli/json_text.h"
 #include "cli/number_check.h"
 #include "cli/ping_listen.h"
+#include "cli/port_option.h"
 #include "cli/stop_signal.h"
 #include "cli/subcommands.h"
 
@@ -96,7 +97,9 @@ int act(const DoctorOptions& options) {
   catch_stop_signals();
   if (const int code = apply_checked(kName, options.settings); code != kExitOk) return code;
   if (options.serve) {
-    return serve_pings(kName, {.device = examination.device, .port = examination.tcp_port, .once = options.once});
+    return serve_pings(
+        kName,
+        {.port_name = examination.port, .port = examination.tcp_port, .once = options.once, .json = options.json});
   }
   return visit(options);
 }
@@ -133,9 +136,8 @@ void add_options(CLI::App& subcommand, DoctorOptions& options) {
                         "Name or address of another host, link-local with %IFACE; without it, this host only");
   subcommand.add_flag("--serve", options.serve, "Be the peer: tell about this port and answer datagrams, until Ctrl-C");
   subcommand.add_flag("--once", options.once, "With --serve: end when the last client has left");
-  subcommand
-      .add_option("--device", options.examination.device, "Only this device; without it, all, and by route to a peer")
-      ->type_name("NAME");
+  add_port_option(subcommand, options.examination.port,
+                  "Only this device, or its port; without it, all, and by route to a peer");
   options.examination.tcp_port = kPingPort;
   subcommand
       .add_option("--port", options.examination.tcp_port, "TCP port of the server; with --serve 0 takes any free one")

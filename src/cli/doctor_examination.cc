@@ -28,17 +28,18 @@ void append(std::vector<Finding>& findings, std::vector<Finding> more) {
   std::move(more.begin(), more.end(), std::back_inserter(findings));
 }
 
-std::vector<Finding> check_this_host(const rdma::HostFacts& host, const std::string& device_name) {
+std::vector<Finding> check_this_host(const rdma::HostFacts& host, const PortName& wanted) {
   rdma::HostFacts asked = host;  // of the device that was named, and of no other
-  if (!device_name.empty()) {
-    std::erase_if(asked.devices, [&](const rdma::DeviceFacts& device) { return device.name != device_name; });
-  }
+  std::erase_if(asked.devices, [&](const rdma::DeviceFacts& device) { return !wanted.names_device(device.name); });
   std::vector<Finding> findings = rdma::check_devices(asked);
   std::vector<std::uint32_t> interfaces_seen;
   for (const rdma::DeviceFacts& device : host.devices) {
-    if (device.open_error || (!device_name.empty() && device.name != device_name)) continue;
-    for (const rdma::PortFacts& port : device.ports) append(findings, rdma::check_port(host, device, port));
+    if (device.open_error || !wanted.names_device(device.name)) continue;
+    for (const rdma::PortFacts& port : device.ports) {
+      if (wanted.names_port(port.view.port)) append(findings, rdma::check_port(host, device, port));
+    }
     for (const GidEntry& entry : device.gids) {
+      if (!wanted.names_port(entry.port)) continue;
       const rdma::InterfaceFacts* interface = rdma::find_interface(host, entry.netdev);
       if (interface == nullptr ||
           std::find(interfaces_seen.begin(), interfaces_seen.end(), interface->index) != interfaces_seen.end()) {
@@ -53,6 +54,18 @@ std::vector<Finding> check_this_host(const rdma::HostFacts& host, const std::str
   return findings;
 }
 
+Status check_port_is_there(const rdma::HostFacts& host, const PortName& wanted) {
+  if (wanted.device.empty()) return {};
+  const rdma::DeviceFacts* device = rdma::find_device(host, wanted.device);
+  if (device == nullptr) {
+    const auto context = Context::open(wanted.device);  // says which there are
+    return context ? Status() : Status(tl::make_unexpected(context.error()));
+  }
+  if (wanted.port == 0 || device->open_error || rdma::find_port(*device, wanted.port) != nullptr) return {};
+  return failure(ErrorCode::kNotFound, fmt::format("{} has no port {}: its ports are 1 to {}", wanted.device,
+                                                   wanted.port, device->ports.size()));
+}
+
 // The towards-a-peer half of a visit.
 class PeerVisit {
  public:
@@ -63,6 +76,7 @@ class PeerVisit {
  private:
   void meet();
   void choose_destination(const std::vector<HostAddress>& addresses);
+  std::vector<Finding> check_way(const rdma::PathFacts& path) const;
   std::optional<std::size_t> first_reachable(const std::vector<HostAddress>& addresses) const;
 
   const ExaminationOptions& options_;
@@ -107,8 +121,11 @@ void PeerVisit::choose_destination(const std::vector<HostAddress>& addresses) {
     std::erase_if(candidates, [&](const HostAddress& address) {
       return std::find(gids.begin(), gids.end(), address.gid) == gids.end();
     });
-    if (candidates.empty() && !gids.empty()) {
+    const bool elsewhere = candidates.empty() && !gids.empty();
+    if (elsewhere) {
       for (const Gid& gid : gids) candidates.push_back({gid, 0});
+    }
+    if (elsewhere && !infiniband) {  // where no name leads to a GID
       findings_.push_back(rdma::finding(
           Severity::kNote, "peer_address", options_.peer,
           fmt::format("{} is no GID of the peer's port {}", rdma::address_text(addresses.front().gid),
@@ -123,6 +140,13 @@ void PeerVisit::choose_destination(const std::vector<HostAddress>& addresses) {
   question_.netdev = chosen.netdev;
 }
 
+// Over InfiniBand nothing is known of the peer that was neither given nor told: its IP address says nothing there.
+std::vector<Finding> PeerVisit::check_way(const rdma::PathFacts& path) const {
+  const bool by_lid = path.local && path.local->link_layer == LinkLayer::kInfiniBand;
+  if (!by_lid || session_ || options_.dgid || options_.dlid != 0) return rdma::check_path(host_, path);
+  return rdma::check_lid(host_, path);
+}
+
 std::vector<Finding> PeerVisit::run() {
   const auto addresses = resolve_host(options_.peer, Deadline::in(kConnectPatience));
   if (!addresses) {
@@ -131,7 +155,8 @@ std::vector<Finding> PeerVisit::run() {
         {"the name is not known here, or the name service does not answer", "correct it, or give the address"})};
   }
   question_ = {.peer = options_.peer,
-               .device = options_.device,
+               .device = options_.port.device,
+               .port = options_.port.port,
                .hop_limit = options_.hop_limit,
                .static_rate = options_.static_rate,
                .traffic_class = options_.traffic_class,
@@ -139,10 +164,12 @@ std::vector<Finding> PeerVisit::run() {
                .peers = options_.peers};
   meet();
   if (session_ && !question_.qkey) question_.qkey = session_->hello.qkey;
+  if (session_) question_.link_layer = far_port_of(session_->hello).link_layer;
   choose_destination(*addresses);
   rdma::PathFacts path = rdma::gather_path(host_, question_);
   if (session_) path.far = far_port_of(session_->hello);
-  append(findings_, rdma::check_path(host_, path));
+  append(findings_, check_way(path));
+  if (rdma::check_link_layers(path)) return std::move(findings_);  // a probe would find no more
   if (session_ && !path.device.empty()) {
     probe_ = probe(*session_, path);
   } else if (session_) {
@@ -161,12 +188,9 @@ std::vector<Finding> PeerVisit::run() {
 
 Result<std::vector<Finding>> examine(const ExaminationOptions& options) {
   rdma::HostFacts host = rdma::gather_host();
-  if (!options.device.empty() && rdma::find_device(host, options.device) == nullptr) {
-    const auto context = Context::open(options.device);  // says which there are
-    if (!context) return tl::make_unexpected(context.error());
-  }
+  if (Status status = check_port_is_there(host, options.port); !status) return tl::make_unexpected(status.error());
   add_running_processes(host);
-  std::vector<Finding> findings = check_this_host(host, options.device);
+  std::vector<Finding> findings = check_this_host(host, options.port);
   if (!options.peer.empty()) append(findings, PeerVisit(options, host).run());
   return findings;
 }

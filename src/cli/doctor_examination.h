@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/port_name.h"
 #include "verbena/gid.h"
 #include "verbena/preflight.h"
 #include "verbena/result.h"
@@ -14,7 +15,7 @@ namespace verbena::cli {
 
 struct ExaminationOptions {
   std::string peer{};          // name or address, with %interface where it is link-local; empty: this host only
-  std::string device{};        // empty: every device; towards a peer the first that reaches it
+  PortName port{};             // of no device: every one; towards a peer the one that the route leaves by
   std::uint16_t tcp_port = 0;  // of the server
   bool probe = true;           // look for a server
   std::optional<Gid> dgid{};   // instead of the peer's own
@@ -26,7 +27,7 @@ struct ExaminationOptions {
   std::optional<std::uint64_t> peers{};
 };
 
-// Errors: where `device` is not there. What else goes wrong is a finding.
+// Errors: where the port is not there. What else goes wrong is a finding.
 Result<std::vector<Finding>> examine(const ExaminationOptions& options);
 
 }  // namespace verbena::cli

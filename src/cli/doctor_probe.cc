@@ -56,7 +56,7 @@ class Probe {
 
 // An address error is an outcome, told by `facts_.address_error`; the returned error is the session's.
 Status Probe::prepare() {
-  auto endpoint = UdEndpoint::open({.device = path_.device});
+  auto endpoint = UdEndpoint::open({.port = {path_.device, path_.port}});
   if (!endpoint) return tl::make_unexpected(endpoint.error());
   endpoint_ = std::move(*endpoint);
   const Instant start = now();

@@ -21,11 +21,14 @@
 #include "cli/interface.h"
 #include "cli/json_text.h"
 #include "cli/number_check.h"
+#include "cli/path_ends.h"
 #include "cli/ping_client.h"
 #include "cli/ping_datagram.h"
 #include "cli/ping_listen.h"
 #include "cli/ping_report.h"
 #include "cli/ping_session.h"
+#include "cli/port_option.h"
+#include "cli/port_to_server.h"
 #include "cli/progress_bar.h"
 #include "cli/stop_signal.h"
 #include "cli/subcommands.h"
@@ -52,7 +55,7 @@ constexpr const char* kFooter =
     "  verbena ping node7 -s 4096 --json\n"
     "  verbena ping 127.0.0.1 --impair loss=5%,seed=7\n"
     "\n"
-    "The two ends tell each other GID, QPN and Q_Key over TCP; all else goes by datagrams. Device and source address\n"
+    "The two ends tell each other GID, QPN and Q_Key over TCP; all else goes by datagrams. Port and source address\n"
     "are chosen by route. A datagram that is not answered in time is lost; verbena drops says where.\n"
     "With an interval the ends sleep in between, and to wake up is part of the round trip.\n"
     "Exit status: 0 where at least one came back, 1 where none did or the server ended the session, 2 where the "
@@ -64,7 +67,7 @@ struct PingOptions {
   bool once = false;
   bool json = false;
   std::string host;
-  std::string device;
+  PortName device;
   std::uint16_t port = kPingPort;
   std::uint64_t count = 1000;
   std::size_t size = 64;
@@ -78,9 +81,9 @@ Duration from_ms(double ms) {
   return Duration(static_cast<std::int64_t>(std::llround(ms * 1e6)));
 }
 
-UdEndpointOptions endpoint_options(const PingOptions& options, std::string device) {
+UdEndpointOptions endpoint_options(const PingOptions& options, PortName port) {
   const auto depth = static_cast<std::uint32_t>(std::max<std::size_t>(options.window * 2, 64));
-  return {.device = std::move(device), .send_depth = depth, .receive_depth = depth};
+  return {.port = std::move(port), .send_depth = depth, .receive_depth = depth};
 }
 
 Status check_size(const PingOptions& options, const UdEndpoint& endpoint, const SessionHello& server) {
@@ -93,11 +96,14 @@ Status check_size(const PingOptions& options, const UdEndpoint& endpoint, const 
 
 void describe_path(PingReport& report, UdEndpoint& endpoint, const AhHandle& handle) {
   report.device = endpoint.device();
+  report.port = endpoint.port().port;
+  report.has_more_ports = endpoint.has_more_ports();
   const auto effective = endpoint.directory().effective(handle);
   if (!effective) return;
   report.netdev = interface_name(effective->source.netdev);
-  report.source = to_string(effective->source.gid);
-  report.destination = to_string(effective->destination.gid);
+  PathEnds ends = path_ends(*effective, endpoint.port());
+  report.source = std::move(ends.source);
+  report.destination = std::move(ends.destination);
   report.explanation = effective->explanation;
 }
 
@@ -154,9 +160,9 @@ Result<PingReport> ping_host(const PingOptions& options) {
   if (!channel) return tl::make_unexpected(channel.error());
   const auto server = receive_hello(*channel, deadline);
   if (!server) return tl::make_unexpected(server.error());
-  auto device = options.device.empty() ? choose_device(*server) : Result<std::string>(options.device);
-  if (!device) return tl::make_unexpected(device.error());
-  auto endpoint = UdEndpoint::open(endpoint_options(options, *device));
+  const auto port = choose_port_to(*server, options.device, channel->local_address().netdev);
+  if (!port) return tl::make_unexpected(port.error());
+  auto endpoint = UdEndpoint::open(endpoint_options(options, *port));
   if (!endpoint) return tl::make_unexpected(endpoint.error());
   return ping_server(options, **endpoint, *channel, *server);
 }
@@ -182,7 +188,8 @@ int act(const PingOptions& options) {
   catch_stop_signals();
   if (const int code = apply_checked(kName, options.settings); code != kExitOk) return code;
   if (!options.listen) return ping(options);
-  return serve_pings(kName, {.device = options.device, .port = options.port, .once = options.once});
+  return serve_pings(kName,
+                     {.port_name = options.device, .port = options.port, .once = options.once, .json = options.json});
 }
 
 void add_options(CLI::App& subcommand, PingOptions& options) {
@@ -190,7 +197,7 @@ void add_options(CLI::App& subcommand, PingOptions& options) {
                         "Name or address of the host where verbena ping --listen runs, link-local with %IFACE");
   subcommand.add_flag("--listen", options.listen, "Be the server: answer pings");
   subcommand.add_flag("--once", options.once, "With --listen: end when the last client has left");
-  subcommand.add_option("--device", options.device, "The device to use; without it, by route")->type_name("NAME");
+  add_port_option(subcommand, options.device, "The device, or its port, to use; without it, by route");
   subcommand.add_option("--port", options.port, "TCP port of the server; with --listen 0 takes any free one")
       ->check(CLI::Range(0, kMostTcpPort))
       ->type_name("PORT")

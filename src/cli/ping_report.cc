@@ -27,9 +27,10 @@ double rate_of(std::uint64_t count, Duration elapsed) noexcept {
 }
 
 std::string render_ping_heading(const PingReport& report) {
+  const std::string port = report.has_more_ports ? fmt::format(" port {}", report.port) : "";
   const std::string netdev = report.netdev.empty() ? "" : fmt::format(" ({})", report.netdev);
-  std::string text = fmt::format("ping {}: {} bytes, {} at a time, {}{} {} -> {}\n", report.server, report.size,
-                                 report.window, report.device, netdev, report.source, report.destination);
+  std::string text = fmt::format("ping {}: {} bytes, {} at a time, {}{}{} {} -> {}\n", report.server, report.size,
+                                 report.window, report.device, port, netdev, report.source, report.destination);
   if (!report.explanation.empty()) text += fmt::format("source     {}\n", report.explanation);
   return text;
 }
@@ -100,6 +101,7 @@ nlohmann::json directory_to_json(const AhStats& stats) {
 nlohmann::json ping_to_json(const PingReport& report) {
   return {{"server", report.server},
           {"device", report.device},
+          {"port", report.port},
           {"netdev", report.netdev},
           {"source", report.source},
           {"destination", report.destination},

@@ -16,8 +16,10 @@ namespace verbena::cli {
 struct PingReport {
   std::string server{};  // as the user named it
   std::string device{};  // this end's
+  unsigned port = 1;     // of the device
+  bool has_more_ports = false;
   std::string netdev{};  // "" where unknown
-  std::string source{};  // GIDs
+  std::string source{};  // as in path_ends.h
   std::string destination{};
   std::string explanation{};  // why this source
   std::size_t size = 0;
@@ -33,7 +35,8 @@ struct PingReport {
   std::map<std::string, std::uint64_t> drops{};  // of this process, by name; those that are not zero
 };
 
-// "ping node7: 64 bytes, 1 at a time, verbena0 (eth0) ::ffff:10.0.0.1 -> ::ffff:10.0.0.7" and a line why.
+// "ping node7: 64 bytes, 1 at a time, verbena0 (eth0) ::ffff:10.0.0.1 -> ::ffff:10.0.0.7" and a line why; the port
+// behind the device where that has several.
 std::string render_ping_heading(const PingReport& report);
 // Counts, round trips, rate, directory.
 std::string render_ping_summary(const PingReport& report);

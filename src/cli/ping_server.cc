@@ -28,15 +28,36 @@ constexpr int kListenerRest_ms = 100;  // when it could not take in who waits
 
 }  // namespace
 
-PingServer::PingServer(UdEndpoint& endpoint, Announce announce) : endpoint_(endpoint), announce_(std::move(announce)) {}
+PingServer::PingServer(ServedPorts ports, Announce announce)
+    : ports_(std::move(ports)), announce_(std::move(announce)) {}
+
+UdEndpoint& PingServer::endpoint_at(const LocalAddress& address) {
+  const std::size_t before = ports_.all().size();
+  UdEndpoint& endpoint = ports_.at(address);
+  if (ports_.all().size() > before) announce_("answers on " + in_words(endpoint) + " too");
+  return endpoint;
+}
+
+void PingServer::find_busy_endpoints() {
+  busy_.clear();
+  for (const auto& endpoint : ports_.all()) {
+    const bool has_client = std::any_of(clients_.begin(), clients_.end(), [&](const auto& numbered) {
+      return numbered.second.endpoint == endpoint.get();
+    });
+    if (has_client) busy_.push_back(endpoint.get());
+  }
+}
 
 void PingServer::add_client(ControlChannel channel) {
   const std::uint32_t number = next_client_++;
   Client client{.channel = std::move(channel)};
   client.name = client.channel.peer();
-  const SessionHello hello = hello_of(endpoint_, client.channel.local_address(), number);
+  const LocalAddress address = client.channel.local_address();
+  client.endpoint = &endpoint_at(address);
+  const SessionHello hello = hello_of(*client.endpoint, address.gid, number);
   if (client.channel.send_line(encode(hello), Deadline::in(kLinePatience))) {
     clients_.emplace(number, std::move(client));
+    find_busy_endpoints();
   }
 }
 
@@ -54,7 +75,12 @@ void PingServer::accept_clients() {
 void PingServer::serve_control() {
   accept_clients();
   for (auto client = clients_.begin(); client != clients_.end();) {
-    client = serve_client(client->first, client->second) ? std::next(client) : clients_.erase(client);
+    if (serve_client(client->first, client->second)) {
+      ++client;
+    } else {
+      client = clients_.erase(client);
+      find_busy_endpoints();
+    }
   }
 }
 
@@ -79,7 +105,7 @@ bool PingServer::serve_client(std::uint32_t number, Client& client) {
 void PingServer::begin_session(std::uint32_t number, Client& client, SessionHello hello) {
   client.hello = std::move(hello);
   announce_(fmt::format("client {} ({}) on {}", number, client.name, client.hello.device));
-  SessionHello ready{.qpns = endpoint_.qpns(), .qkey = endpoint_.qkey(), .client = number};
+  SessionHello ready{.qpns = client.endpoint->qpns(), .qkey = client.endpoint->qkey(), .client = number};
   // A client that is gone is noticed at the next look.
   static_cast<void>(client.channel.send_line(encode(ready), Deadline::in(kLinePatience)));
 }
@@ -94,14 +120,15 @@ void PingServer::end_session(const Client& client, const std::string& why) {
 }
 
 ibv_ah* PingServer::address_of(Client& client, const Arrival& arrival) {
-  const auto destination = endpoint_.directory().reply_to(arrival.completion, endpoint_.grh(arrival));
+  UdEndpoint& endpoint = *client.endpoint;
+  const auto destination = endpoint.directory().reply_to(arrival.completion, endpoint.grh(arrival));
   if (!destination) {
     if (client.first_error.empty()) client.first_error = destination.error().message;
     return nullptr;
   }
-  AhSender& sender = endpoint_.sender(arrival.queue_pair);
+  AhSender& sender = endpoint.sender(arrival.queue_pair);
   if (ibv_ah* address = sender.next(*destination)) return address;
-  auto handle = endpoint_.directory().acquire(*destination, Deadline::in(kAddressPatience));
+  auto handle = endpoint.directory().acquire(*destination, Deadline::in(kAddressPatience));
   if (!handle) {
     if (client.first_error.empty()) client.first_error = handle.error().message;
     return nullptr;
@@ -110,16 +137,17 @@ ibv_ah* PingServer::address_of(Client& client, const Arrival& arrival) {
   return sender.next(*handle);
 }
 
-bool PingServer::make_room(std::size_t queue_pair) {
+bool PingServer::make_room(UdEndpoint& endpoint, std::size_t queue_pair) {
   for (int attempt = 0; attempt < kRoomAttempts; ++attempt) {
-    if (endpoint_.can_send(queue_pair)) return true;
-    if (!endpoint_.poll_sends()) return false;
+    if (endpoint.can_send(queue_pair)) return true;
+    if (!endpoint.poll_sends()) return false;
   }
   return false;
 }
 
 void PingServer::answer(Client& client, const Arrival& arrival, std::span<const std::byte> payload) {
-  if (!make_room(arrival.queue_pair)) {
+  UdEndpoint& endpoint = *client.endpoint;
+  if (!make_room(endpoint, arrival.queue_pair)) {
     if (client.first_error.empty()) client.first_error = "the send queue does not empty";
     ++client.unanswered;
     return;
@@ -129,9 +157,9 @@ void PingServer::answer(Client& client, const Arrival& arrival, std::span<const 
     ++client.unanswered;
     return;
   }
-  std::copy(payload.begin(), payload.end(), endpoint_.payload(arrival.queue_pair).begin());
+  std::copy(payload.begin(), payload.end(), endpoint.payload(arrival.queue_pair).begin());
   const UdPeer peer{address, arrival.completion.src_qp, client.hello.qkey};
-  if (Status status = endpoint_.send(arrival.queue_pair, peer, payload.size()); !status) {
+  if (Status status = endpoint.send(arrival.queue_pair, peer, payload.size()); !status) {
     if (client.first_error.empty()) client.first_error = status.error().message;
     ++client.unanswered;
     return;
@@ -140,38 +168,53 @@ void PingServer::answer(Client& client, const Arrival& arrival, std::span<const 
   ++answered_;
 }
 
-void PingServer::answer(const Arrival& arrival) {
-  const std::span<const std::byte> payload = endpoint_.received(arrival);
+void PingServer::answer(UdEndpoint& endpoint, const Arrival& arrival) {
+  const std::span<const std::byte> payload = endpoint.received(arrival);
   const auto header = read_ping(payload);
   if (!header) return;
   const auto client = clients_.find(header->client);
-  if (client == clients_.end()) return;
+  if (client == clients_.end() || client->second.endpoint != &endpoint) return;
   // Only a queue pair that the client named: nobody else is sent anything.
   const auto& known = client->second.hello.qpns;
   if (std::find(known.begin(), known.end(), arrival.completion.src_qp) == known.end()) return;
   answer(client->second, arrival, payload);
 }
 
-Status PingServer::serve_datagrams(std::span<const Arrival> arrivals) {
-  for (const Arrival& arrival : arrivals) {
-    answer(arrival);
-    if (Status status = endpoint_.repost(arrival); !status) return status;
+Result<std::size_t> PingServer::serve_datagrams() {
+  std::size_t served = 0;
+  for (UdEndpoint* endpoint : busy_) {
+    const auto arrivals = endpoint->poll_receives();
+    if (!arrivals) return tl::make_unexpected(arrivals.error());
+    if (arrivals->empty()) continue;
+    for (const Arrival& arrival : *arrivals) {
+      answer(*endpoint, arrival);
+      if (Status status = endpoint->repost(arrival); !status) return tl::make_unexpected(status.error());
+    }
+    if (Status status = endpoint->poll_sends(); !status) return tl::make_unexpected(status.error());
+    served += arrivals->size();
   }
-  return endpoint_.poll_sends();
+  return served;
 }
 
 // Arms, looks once more, and sleeps: a datagram between the last look and the arming raises no event.
 Status PingServer::sleep() {
-  if (Status status = endpoint_.arm(); !status) return status;
-  const auto arrivals = endpoint_.poll_receives();
-  if (!arrivals) return tl::make_unexpected(arrivals.error());
-  if (!arrivals->empty()) return serve_datagrams(*arrivals);
-  std::vector<pollfd> waiting{{endpoint_.event_fd(), POLLIN, 0}};
+  std::vector<pollfd> waiting;
+  for (UdEndpoint* endpoint : busy_) {
+    if (Status status = endpoint->arm(); !status) return status;
+    waiting.push_back({endpoint->event_fd(), POLLIN, 0});
+  }
+  const auto served = serve_datagrams();
+  if (!served) return tl::make_unexpected(served.error());
+  if (*served > 0) return {};
   if (listener_ && !listener_rests_) waiting.push_back({listener_.get(), POLLIN, 0});
   for (const auto& [number, client] : clients_) waiting.push_back({client.channel.fd(), POLLIN, 0});
   // A signal between the last look at stop_requested() and here must not be slept over for long.
   ::poll(waiting.data(), static_cast<nfds_t>(waiting.size()), listener_rests_ ? kListenerRest_ms : 1000);
-  return (waiting.front().revents & POLLIN) != 0 ? endpoint_.take_event() : Status();
+  for (std::size_t i = 0; i < busy_.size(); ++i) {
+    if ((waiting[i].revents & POLLIN) == 0) continue;
+    if (Status status = busy_[i]->take_event(); !status) return status;
+  }
+  return {};
 }
 
 Status PingServer::run(bool once) {
@@ -180,13 +223,12 @@ Status PingServer::run(bool once) {
   Instant last_control;
   bool had_client = !clients_.empty();
   while (!stop_requested()) {
-    const auto arrivals = endpoint_.poll_receives();
-    if (!arrivals) return tl::make_unexpected(arrivals.error());
     const Instant time = now();
-    if (!arrivals->empty()) {
+    const auto served = serve_datagrams();
+    if (!served) return tl::make_unexpected(served.error());
+    if (*served > 0) {
       spin_.on_wait(time - last_datagram);
       last_datagram = awake_since = time;
-      if (Status status = serve_datagrams(*arrivals); !status) return status;
     }
     const bool idle = time - awake_since > spin_.limit();
     if (idle || time - last_control > kControlInterval) {

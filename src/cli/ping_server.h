@@ -1,5 +1,7 @@
 // Answers pings: sends each datagram back to where it came from, through the address-handle directory.
 //
+// A client is served by the port that has the address which its connection arrived at, else by the first.
+//
 // One thread. While datagrams come it polls; when none has come for a while it sleeps until a datagram, a client or a
 // control message comes, and uses no CPU. The first datagram of a client asks the directory for the address of the
 // reply, and waits for it; all later ones find it ready.
@@ -15,6 +17,7 @@
 #include "base/instant.h"
 #include "cli/control_channel.h"
 #include "cli/descriptor.h"
+#include "cli/served_ports.h"
 #include "cli/session_hello.h"
 #include "cli/spin_budget.h"
 #include "cli/ud_endpoint.h"
@@ -24,15 +27,15 @@
 namespace verbena::cli {
 
 // Thread-safety: none; one owner at a time.
-// Ownership:     keeps the endpoint by reference.
-// Errors:        run() ends with what made the endpoint useless. What one client does wrong ends that client's session
+// Ownership:     owns its ports.
+// Errors:        run() ends with what made a port useless. What one client does wrong ends that client's session
 //                only.
 class PingServer {
  public:
   // `announce` is given one line for each client that comes or goes.
   using Announce = std::function<void(const std::string&)>;
 
-  PingServer(UdEndpoint& endpoint, Announce announce);
+  PingServer(ServedPorts ports, Announce announce);
 
   // Accepts clients from there.
   void listen(Descriptor listener) { listener_ = std::move(listener); }
@@ -47,6 +50,7 @@ class PingServer {
  private:
   struct Client {
     ControlChannel channel{};
+    UdEndpoint* endpoint = nullptr;
     std::string name{};
     SessionHello hello{};  // as the client sent it; without queue pairs until then
     std::uint64_t answered = 0;
@@ -61,14 +65,18 @@ class PingServer {
   bool serve_client(std::uint32_t number, Client& client);
   void begin_session(std::uint32_t number, Client& client, SessionHello hello);
   void end_session(const Client& client, const std::string& why);
-  Status serve_datagrams(std::span<const Arrival> arrivals);
-  void answer(const Arrival& arrival);
+  UdEndpoint& endpoint_at(const LocalAddress& address);
+  void find_busy_endpoints();
+  // How many datagrams there were.
+  Result<std::size_t> serve_datagrams();
+  void answer(UdEndpoint& endpoint, const Arrival& arrival);
   void answer(Client& client, const Arrival& arrival, std::span<const std::byte> payload);
-  ibv_ah* address_of(Client& client, const Arrival& arrival);
-  bool make_room(std::size_t queue_pair);
+  static ibv_ah* address_of(Client& client, const Arrival& arrival);
+  static bool make_room(UdEndpoint& endpoint, std::size_t queue_pair);
   Status sleep();
 
-  UdEndpoint& endpoint_;
+  ServedPorts ports_;
+  std::vector<UdEndpoint*> busy_;  // those that have a client: the others have nobody to answer
   Announce announce_;
   Descriptor listener_;
   bool listener_rests_ = false;  // no descriptor was left for who waits there

@@ -3,49 +3,12 @@
 #include <optional>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "cli/interface.h"
 #include "rdma/doctor_gather.h"
-#include "rdma/first_route.h"
 #include "verbena/device.h"
-#include "verbena/gid_resolver.h"
 #include "verbena/gid_table.h"
-#include "verbena/route.h"
 
 namespace verbena::cli {
-namespace {
-
-// A device of this host that may lead to the server.
-struct Candidate {
-  std::string name;
-  std::uint8_t port = 0;
-  bool infiniband = false;
-  std::vector<GidEntry> table;
-};
-
-// `link_layer`: of the server; empty where it does not say.
-Result<Candidate> look_at(const std::string& name, const std::string& link_layer) {
-  const auto context = Context::open(name);
-  if (!context) return tl::make_unexpected(context.error());
-  const auto port = context->first_active_port();
-  if (!port) return tl::make_unexpected(port.error());
-  Candidate candidate{
-      .name = name, .port = port->port, .infiniband = port->link_layer == LinkLayer::kInfiniBand, .table = {}};
-  if (!link_layer.empty() && candidate.infiniband != (link_layer == "infiniband")) {
-    return failure(ErrorCode::kUnreachable, fmt::format("{} is {}, and the server's device is not; name another with "
-                                                        "--device, or use another at the server",
-                                                        name, candidate.infiniband ? "InfiniBand" : "Ethernet (RoCE)"));
-  }
-  if (candidate.infiniband) return candidate;  // which addresses by LID: any will do
-  auto table = read_gid_table(context->get());
-  if (!table) return tl::make_unexpected(table.error());
-  candidate.table = std::move(*table);
-  return candidate;
-}
-
-}  // namespace
-
 SessionHello hello_of(const UdEndpoint& endpoint, const Gid& first, std::uint32_t client) {
   SessionHello hello{.qpns = endpoint.qpns(),
                      .qkey = endpoint.qkey(),
@@ -68,36 +31,6 @@ Result<SessionHello> receive_hello(ControlChannel& channel, Deadline deadline) {
   const auto line = channel.receive_line(deadline);
   if (!line) return tl::make_unexpected(line.error());
   return decode_session_hello(*line);
-}
-
-Result<std::string> choose_device(const SessionHello& server) {
-  const auto list = DeviceList::read();
-  if (!list) return tl::make_unexpected(list.error());
-  Error error{ErrorCode::kNotFound, 0, "there is no verbs device here"};
-  std::vector<Candidate> candidates;
-  for (const std::string& name : list->names()) {
-    auto candidate = look_at(name, server.link_layer);
-    if (candidate) {
-      candidates.push_back(std::move(*candidate));
-    } else {
-      error = candidate.error();
-    }
-  }
-  if (!candidates.empty()) error = Error{ErrorCode::kUnreachable, 0, "the server has no GID"};
-  const Candidate* second_best = nullptr;
-  for (const Gid& gid : server.gids) {
-    const std::optional<Route> route = rdma::first_route(gid, 0, look_up_route);
-    for (const Candidate& candidate : candidates) {
-      if (candidate.infiniband) return candidate.name;
-      const auto choice =
-          choose_source(candidate.table, {.destination = gid, .port = candidate.port, .source = {}}, look_up_route);
-      if (choice && route && rdma::is_on_route(*choice, route)) return candidate.name;
-      if (choice && second_best == nullptr) second_best = &candidate;
-      if (!choice && gid == server.gids.front()) error = choice.error();
-    }
-  }
-  if (second_best != nullptr) return second_best->name;
-  return tl::make_unexpected(std::move(error));
 }
 
 Status introduce(ControlChannel& channel, const UdEndpoint& endpoint, std::uint32_t client, Deadline deadline) {

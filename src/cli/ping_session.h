@@ -23,12 +23,6 @@ SessionHello hello_of(const UdEndpoint& endpoint, const Gid& first, std::uint32_
 // Receives the server's hello.
 Result<SessionHello> receive_hello(ControlChannel& channel, Deadline deadline);
 
-// The name of the device that the route to the server leaves by, by a look at the GID tables and routes: no address
-// handle is made. Where no route of the kernel's own choice decides, the first device of the list from which one of the
-// server's GIDs can be reached. On InfiniBand the first with an active port.
-// Errors: of the last device that was looked at; kNotFound where there is no device.
-Result<std::string> choose_device(const SessionHello& server);
-
 // Tells the server about this end, and waits for its go-ahead.
 Status introduce(ControlChannel& channel, const UdEndpoint& endpoint, std::uint32_t client, Deadline deadline);
 

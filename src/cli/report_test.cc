@@ -46,6 +46,15 @@ TEST(PingReport, SaysWhatHappened) {
   EXPECT_THAT(text, Not(HasSubstr("late")));
 }
 
+TEST(PingReport, SaysWhichPortWasTakenWhereTheDeviceHasSeveral) {
+  PingReport report = ping_example();
+  EXPECT_THAT(render_ping_heading(report), HasSubstr("verbena0 (eth0) "));
+  report.port = 2;
+  report.has_more_ports = true;
+  EXPECT_THAT(render_ping_heading(report), HasSubstr("verbena0 port 2 (eth0) "));
+  EXPECT_EQ(ping_to_json(report)["port"], 2);
+}
+
 TEST(PingReport, TellsNoLatencyWhereNothingCameBack) {
   PingReport report = ping_example();
   report.counts.received = 0;

@@ -42,7 +42,7 @@ int preference(const Gid& gid, const Gid& first) noexcept {
 
 Result<std::unique_ptr<UdEndpoint>> UdEndpoint::open(const UdEndpointOptions& options) {
   std::unique_ptr<UdEndpoint> endpoint(new UdEndpoint());
-  if (Status status = endpoint->open_device(options.device); !status) return tl::make_unexpected(status.error());
+  if (Status status = endpoint->open_device(options.port); !status) return tl::make_unexpected(status.error());
   if (Status status = endpoint->make_queues(options); !status) return tl::make_unexpected(status.error());
   if (Status status = endpoint->make_queue_pairs(options); !status) return tl::make_unexpected(status.error());
   return endpoint;
@@ -56,11 +56,14 @@ UdEndpoint::~UdEndpoint() {
   }
 }
 
-Status UdEndpoint::open_device(const std::string& name) {
-  auto context = name.empty() ? Context::open_first_usable() : Context::open(name);
+Status UdEndpoint::open_device(const PortName& name) {
+  auto context = name.device.empty() ? Context::open_first_usable() : Context::open(name.device);
   if (!context) return tl::make_unexpected(context.error());
   context_ = std::move(*context);
-  auto port = context_.first_active_port();
+  const auto device = context_.query_device();
+  if (!device) return tl::make_unexpected(device.error());
+  ports_ = device->phys_port_cnt;
+  auto port = name.port == 0 ? context_.first_active_port() : context_.query_port(name.port);
   if (!port) return tl::make_unexpected(port.error());
   port_ = std::move(*port);
   auto domain = ProtectionDomain::create(context_);

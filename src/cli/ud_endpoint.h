@@ -16,6 +16,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "cli/port_name.h"
 #include "verbena/address_directory.h"
 #include "verbena/completion_queue.h"
 #include "verbena/device.h"
@@ -28,7 +29,7 @@
 namespace verbena::cli {
 
 struct UdEndpointOptions {
-  std::string device{};            // empty: the first that can be used
+  PortName port{};                 // of no device: the first that can be used; of no number: its first active one
   std::size_t queue_pairs = 1;     // each with a sender of its own
   std::size_t payload_bytes = 0;   // the longest datagram; 0: as long as the port allows
   std::uint32_t send_depth = 128;  // a queue pair
@@ -53,6 +54,8 @@ class UdEndpoint {
   UdEndpoint& operator=(const UdEndpoint&) = delete;
 
   std::string device() const { return context_.name(); }
+  // The device has more ports than this one.
+  bool has_more_ports() const noexcept { return ports_ > 1; }
   const PortView& port() const noexcept { return port_; }  // as it was at open()
   // Bytes of payload in one packet as the port is now, at most what the buffers take: an interface's MTU changes.
   std::uint32_t mtu_now() const;
@@ -110,7 +113,7 @@ class UdEndpoint {
   };
 
   UdEndpoint() = default;
-  Status open_device(const std::string& name);
+  Status open_device(const PortName& name);
   Status make_queues(const UdEndpointOptions& options);
   Status make_queue_pairs(const UdEndpointOptions& options);
   Status post(std::size_t queue_pair, const UdPeer& peer, std::size_t bytes, const SendSlot& slot, bool signal);
@@ -132,6 +135,7 @@ class UdEndpoint {
   std::vector<QueuePair> queue_pairs_;
   std::vector<SendQueue> send_queues_;
   std::vector<Arrival> arrivals_;
+  unsigned ports_ = 1;  // of the device
   std::uint32_t qkey_ = 0;
   std::uint32_t send_depth_ = 0;
   std::uint32_t receive_depth_ = 0;

@@ -10,8 +10,10 @@ std::optional<Route> first_route(const Gid& destination, std::uint32_t netdev, c
 }
 
 bool is_on_route(const SourceChoice& choice, const std::optional<Route>& route) {
+  if (!route) return true;
+  if (route->local) return route->source.is_zero() || choice.entry.gid == route->source;
   const std::uint32_t netdev = choice.entry.netdev;
-  return !route || route->local || netdev == 0 || netdev == route->netdev;
+  return netdev == 0 || netdev == route->netdev;
 }
 
 }  // namespace verbena::rdma

@@ -15,7 +15,8 @@ namespace verbena::rdma {
 // destination. `netdev` != 0: the user named the interface.
 std::optional<Route> first_route(const Gid& destination, std::uint32_t netdev, const RouteLookup& routes);
 
-// `route` leaves by the interface of this source, or nothing better can be known.
+// `route` leaves by the interface of this source, or nothing better can be known. To an address of this host: the
+// kernel would send from this very source, which is that address itself.
 bool is_on_route(const SourceChoice& choice, const std::optional<Route>& route);
 
 }  // namespace verbena::rdma

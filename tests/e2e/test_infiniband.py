@@ -428,3 +428,32 @@ def test_verbena_ping_and_its_directory_by_lid(host, user, path):
     output = host.verbena("ping", host.v4, "-c", "20", user=user, env={**path, **port(4)})
     assert "20 received" in output or "0% loss" in output, output
     server.stop()
+
+
+def doctor(host, peer, env):
+    """What the doctor finds on the way to a peer: the finding of each check, the worst where there are several."""
+    order = ["good", "note", "warning", "failure"]
+    findings = json.loads(host.verbena("doctor", peer, "--json", status=None, env=env))["findings"]
+    return {finding["check"]: finding for finding in sorted(findings, key=lambda finding: order.index(finding["result"]))}
+
+
+def test_the_tool_speaks_of_lids_and_the_doctor_of_what_is_wrong_with_them(hosts):
+    left, right = hosts
+    here, there = between(hosts)
+    server = right.start([], tool=("doctor", "--serve", "--json"), env=there)
+    right.wait_listening(18519, server)
+    report = json.loads(left.verbena("ping", right.v4, "-c", "5", "-t", "5000", "--json", env=here))
+    assert (report["source"], report["destination"], report["received"]) == ("LID 4", "LID 9", 5), report
+    assert doctor(left, right.v4, here)["probe"]["result"] == "good"
+    silent = doctor(left, right.v4, port(4))["probe"]  # nobody says where LID 9 is
+    assert silent["result"] == "failure" and "LID 9" in silent["cause"] and "4791" not in silent["cause"], silent
+    equal = doctor(left, right.v4, port(9))["lid"]
+    assert equal["result"] == "failure" and "own" in equal["evidence"], equal
+    unlike = doctor(left, right.v4, {"VERBENA_DEVICES": "veth0"})
+    assert "InfiniBand" in unlike["peer_link_layer"]["evidence"] and "probe" not in unlike, unlike
+
+
+def test_a_subnet_file_that_speaks_of_no_port_is_warned_of_once(host, folder):
+    (folder / "subnet").write_text("port verbena7 lid=5\nport verbena0 lid=4 lid=6\n")
+    said = host.run(["ibv_devinfo"], env={**port(4), "VERBENA_SUBNET": str(folder / "subnet")})
+    assert said.count('subnet:1: "verbena7" names no port') == 1 and said.count("subnet:2: lid=6") == 1, said

@@ -6,10 +6,12 @@ import re
 import pytest
 
 from harness import mesh
+from harness.network import run
 from harness.process import eventually
 
 PORT = 18515
 DEVICES = {"VERBENA_DEVICES": "one+two"}
+BOTH_WIRES = {"VERBENA_DEVICES": "veth0+second"}
 ADDRESSES = {1: "10.78.1.1", 2: "10.78.2.1"}
 IPV4_INDEX = 1  # behind the link-local address
 
@@ -94,3 +96,38 @@ def test_a_missing_interface_is_named_and_the_device_is_left_out(dual, user):
     process = dual.start(["ibv_devices"], user=user, env={"VERBENA_DEVICES": "one+nothing"}, tool=("run", "--"))
     process.finish(20, None)
     assert "nothing" in process.describe()
+
+
+@pytest.fixture
+def two_wires(hosts):
+    """Two hosts with a second wire between them, and a server of the tool on the right one that has both ports."""
+    left, right = hosts
+    run(["ip", "link", "add", "second", "netns", left.namespace, "type", "veth", "peer", "name", "second", "netns",
+         right.namespace])
+    for last, host in enumerate(hosts, 1):
+        host.ip("link", "set", "second", "up")
+        host.ip("address", "add", f"10.78.3.{last}/24", "dev", "second")
+    server = right.start([], tool=("ping", "--listen"), env=BOTH_WIRES)
+    right.wait_listening(18519, server)
+    return left, right, server
+
+
+def test_ping_and_doctor_take_the_port_that_leads_to_the_address(two_wires):
+    left, right, server = two_wires
+    own = next(word.split("/")[0] for word in right.ip("-6", "-br", "addr", "show", "dev", "second").split() if word.startswith("fe80"))
+    for address, port in ((right.v4, 1), ("10.78.3.2", 2), (f"{own}%second", 2)):
+        report = json.loads(left.verbena("ping", address, "-c", "20", "-t", "5000", "--json", env=BOTH_WIRES))
+        assert (report["port"], report["received"]) == (port, 20), report
+    assert "verbena0 port 2 (second)" in left.verbena("ping", "10.78.3.2", "-c", "1", "-t", "5000", env=BOTH_WIRES)
+    findings = json.loads(left.verbena("doctor", "10.78.3.2", "--json", status=None, env=BOTH_WIRES))["findings"]
+    of = {finding["check"]: finding for finding in findings}
+    assert "port 2" in of["source_for_peer"]["evidence"] and of["probe"]["result"] == "good", findings
+    assert "answers on verbena0/2" in server.output(), server.output()
+    said = left.verbena("ping", "10.78.3.2", "-c", "1", "--device", "verbena0/1", status=1, env=BOTH_WIRES)
+    assert "second" in said and "leaves by" in said, said
+    assert "no port 3" in left.verbena("ping", "10.78.3.2", "--device", "verbena0/3", status=1, env=BOTH_WIRES)
+
+
+def test_a_destination_without_a_route_has_no_source(dual):
+    said = dual.verbena("gids", "--to", "10.99.0.1", status=1, env=DEVICES)
+    assert "no route" in said, said
