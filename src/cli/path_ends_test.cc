@@ -14,13 +14,15 @@ EffectiveAddress address(const char* source, const char* destination, std::uint1
 }
 
 TEST(PathEnds, AreGidsOnEthernet) {
-  const PathEnds ends = path_ends(address("10.0.0.1", "10.0.0.2", 0), {.link_layer = LinkLayer::kEthernet});
+  const PathEnds ends = path_ends(address("10.0.0.1", "10.0.0.2", 0), PortView());
   EXPECT_EQ(ends.source, "::ffff:10.0.0.1");
   EXPECT_EQ(ends.destination, "::ffff:10.0.0.2");
 }
 
 TEST(PathEnds, AreLidsOnInfiniBand) {
-  const PortView port{.link_layer = LinkLayer::kInfiniBand, .lid = 4};
+  PortView port;
+  port.link_layer = LinkLayer::kInfiniBand;
+  port.lid = 4;
   PathEnds ends = path_ends(address("::", "::", 9), port);
   EXPECT_EQ(ends.source, "LID 4");
   EXPECT_EQ(ends.destination, "LID 9");

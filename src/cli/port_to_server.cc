@@ -1,5 +1,6 @@
 #include "cli/port_to_server.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -67,8 +68,11 @@ Result<PortName> pick_port(const std::vector<PortCandidate>& candidates, const s
                            std::uint32_t netdev, const RouteLookup& routes) {
   Error error{ErrorCode::kUnreachable, 0, "the server has no GID"};
   const PortCandidate* second_best = nullptr;
+  const bool routed = std::any_of(server.begin(), server.end(),
+                                  [&](const Gid& gid) { return rdma::first_route(gid, 0, routes).has_value(); });
   for (const Gid& gid : server) {
     const std::uint32_t by = gid.is_link_local() ? netdev : 0;
+    if (gid.is_link_local() && by == 0 && routed) continue;  // on which link nobody says, and the routes say where to
     const std::optional<Route> route = rdma::first_route(gid, by, routes);
     for (const PortCandidate& candidate : candidates) {
       if (candidate.infiniband) return candidate.name;

@@ -69,6 +69,13 @@ TEST(PortToServer, OfALinkLocalAddressIsThatOfTheInterface) {
   EXPECT_EQ(picked({"fe80::7"}, kEth1), "verbena0/2");
 }
 
+TEST(PortToServer, IsNotThatOfAnotherLinkForTheServersLinkLocalAddress) {
+  std::vector<PortCandidate> first{two_ports().front()};
+  const auto port = pick_port(first, {gid("10.0.1.7"), gid("fe80::7")}, 0, route);
+  ASSERT_FALSE(port);
+  EXPECT_THAT(port.error().message, testing::HasSubstr("leaves by"));
+}
+
 TEST(PortToServer, WhereNoneLeadsThereItIsSaidWhy) {
   EXPECT_THAT(picked({"2001:db8::7"}), testing::HasSubstr("2001:db8::7"));
   EXPECT_THAT(picked({}), testing::HasSubstr("no GID"));

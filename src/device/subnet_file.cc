@@ -92,7 +92,7 @@ void add_second_keys(const SubnetFile::PortLine& line, const std::string& port, 
       given.push_back({port, key, value, line.source});
       continue;
     }
-    words.push_back(fmt::format("{}: {}={} of \"{}\" stands against {}={} of {}: the later one counts.", line.source,
+    words.push_back(fmt::format("{}: {}={} of \"{}\" comes after {}={} of {}: the later one counts.", line.source,
                                 key, value, line.port, key, before->value, before->source));
     *before = {port, key, value, line.source};
   }

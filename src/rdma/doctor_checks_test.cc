@@ -438,13 +438,16 @@ TEST(DoctorLid, SilenceOfAnInfinibandPortIsNotBlamedOnRoce) {
   World world;
   world.make_infiniband();
   world.path.local->kind = DeviceKind::kVerbena;
-  ProbeFacts probe{.series = {{.bytes = 64, .sent = 20}}, .drops = {{"unknown_lid", 20}}};
-  Finding silent = find(check_probe(probe, world.path), "probe");
-  EXPECT_THAT(silent.cause, HasSubstr("no port of this host has LID 9"));
-  EXPECT_THAT(silent.remedy, HasSubstr("VERBENA_LIDS=9@"));
-  EXPECT_THAT(silent.remedy, HasSubstr("VERBENA_LIDS=7@"));
+  ProbeFacts probe{.series = {{.bytes = 64, .sent = 20}}};
+  for (const char* drop : {"unknown_lid", "peer_gone"}) {
+    probe.drops = {{drop, 20}};
+    const Finding lost = find(check_probe(probe, world.path), "probe");
+    EXPECT_THAT(lost.cause, HasSubstr("LID 9 is taken for one of this host"));
+    EXPECT_THAT(lost.remedy, HasSubstr("VERBENA_LIDS=9@"));
+    EXPECT_THAT(lost.remedy, HasSubstr("VERBENA_LIDS=7@"));
+  }
   probe.drops.clear();
-  silent = find(check_probe(probe, world.path), "probe");
+  Finding silent = find(check_probe(probe, world.path), "probe");
   EXPECT_THAT(silent.cause, HasSubstr("4797"));
   EXPECT_THAT(told(silent), ::testing::Not(HasSubstr("4791")));
   world.path.local->kind = DeviceKind::kHardware;

@@ -79,11 +79,12 @@ Advice advice_for_silent_lid(const ProbeFacts& probe, const PathFacts& path) {
       "VERBENA_LIDS={}@ADDRESS-OF-THIS-HOST "
       "there (--lids, or `lid` lines of VERBENA_SUBNET)",
       path.dlid, path.local->lid);
-  if (was_dropped(probe, "unknown_lid")) {
-    return {fmt::format("no port of this host has LID {}, and neither VERBENA_LIDS nor VERBENA_SUBNET says which host "
-                        "has (unknown_lid)",
-                        path.dlid),
-            both};
+  if (was_dropped(probe, "unknown_lid") || was_dropped(probe, "peer_gone")) {  // looked for here, and not found
+    return {
+        fmt::format("LID {} is taken for one of this host, since neither VERBENA_LIDS nor VERBENA_SUBNET says which "
+                    "host has it, and no port that answers has it here",
+                    path.dlid),
+        both};
   }
   return {
       fmt::format("the peer does not take what comes from LID {}, as its VERBENA_LIDS does not name this host for it "

@@ -15,8 +15,6 @@
 
 #include "device/device.h"
 #include "device/log.h"
-#include "ucm/service.h"
-#include "ucm/station.h"
 #include "verbs/sysfs_source.h"
 
 namespace verbena::verbs {
