@@ -111,6 +111,7 @@ TEST(CommandLine, WhatIsWrongIsAUsageErrorOnStderr) {
       {"gids", "--to", "lid=7"},
       {"gids", "--device", ""},
       {"doctor", ""},
+      {"doctor", "--dlid", "0"},
       {"doctor", "host", "--port", "0"},
       {"doctor", "host", "--port", "70000"},
       {"doctor", "explain", "wc", ""},

@@ -89,7 +89,7 @@ int act(const DoctorOptions& options) {
   if (examination.tcp_port == 0 && !options.serve) {
     return fail_usage(kName, "--port 0 is for --serve; give the server's port");
   }
-  const bool about_peer = !options.dgid.empty() || examination.dlid != 0;
+  const bool about_peer = !options.dgid.empty() || examination.names_dlid;
   if (about_peer && examination.peer.empty()) return fail_usage(kName, "--dgid and --dlid need a peer");
   if (examination.peer.empty() && !options.path_option.empty()) {
     return fail_usage(kName, fmt::format("{} needs a peer: it is about the way there", options.path_option));
@@ -115,7 +115,16 @@ void add_path_options(CLI::App& subcommand, DoctorOptions& options) {
   subcommand.add_option("--dgid", options.dgid, "Destination GID, where it is not the peer's own address")
       ->type_name("GID")
       ->group(kGroup);
-  subcommand.add_option("--dlid", examination.dlid, "Destination LID (InfiniBand)")->type_name("LID")->group(kGroup);
+  subcommand
+      .add_option_function<std::uint16_t>(
+          "--dlid",
+          [&examination](std::uint16_t lid) {
+            examination.dlid = lid;
+            examination.names_dlid = true;
+          },
+          "Destination LID (InfiniBand)")
+      ->type_name("LID")
+      ->group(kGroup);
   subcommand.add_option("--qkey", options.qkey, "Q_Key; without it, the server's")->type_name("QKEY")->group(kGroup);
   subcommand.add_option("--traffic-class", examination.traffic_class, "Traffic class: DSCP * 4")
       ->check(CLI::Range(0, 255))

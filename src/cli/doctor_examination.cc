@@ -110,7 +110,7 @@ std::optional<std::size_t> PeerVisit::first_reachable(const std::vector<HostAddr
 // What the user said; else the address that was named, where it is a GID of the far port; else the best GID of that.
 void PeerVisit::choose_destination(const std::vector<HostAddress>& addresses) {
   const bool infiniband = session_ && session_->hello.link_layer == "infiniband";
-  question_.dlid = options_.dlid != 0 || !session_ || !infiniband ? options_.dlid : session_->hello.lid;
+  question_.dlid = options_.names_dlid || !session_ || !infiniband ? options_.dlid : session_->hello.lid;
   if (options_.dgid) {
     question_.destination = *options_.dgid;
     return;

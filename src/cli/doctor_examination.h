@@ -20,6 +20,7 @@ struct ExaminationOptions {
   bool probe = true;           // look for a server
   std::optional<Gid> dgid{};   // instead of the peer's own
   std::uint16_t dlid = 0;
+  bool names_dlid = false;  // `dlid` is meant, be it 0; else the peer's own where a server tells it
   std::uint8_t hop_limit = 64;
   std::uint8_t static_rate = 0;
   std::uint8_t traffic_class = 0;

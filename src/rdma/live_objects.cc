@@ -84,8 +84,8 @@ void detail::note_alive(const void* object, std::string what, const CallSite& pl
 
 std::string detail::with_place(const void* object, const std::string& what) {
   const std::lock_guard lock(registry().mutex);
-  const auto at = registry().records.find(object);
-  return at == registry().records.end() ? what : in_words(at->second.object);
+  const Record* const record = registry().find(object);
+  return record == nullptr ? what : in_words(record->object);
 }
 
 void detail::note_uses(const void* user, const void* object) {

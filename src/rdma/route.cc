@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -61,13 +62,30 @@ std::string interface_in_words(std::uint32_t netdev) {
   return ::if_indextoname(netdev, name.data()) == nullptr ? fmt::format("interface {}", netdev) : name.data();
 }
 
+// The type of a route that forbids what leads there, by the errno that the kernel gives it; nullptr for another.
+const char* forbidding_type(int code) {
+  switch (code) {
+    case EINVAL:
+      return "blackhole";
+    case EACCES:
+      return "prohibit";
+    case EHOSTUNREACH:
+      return "unreachable";
+    default:
+      return nullptr;
+  }
+}
+
 tl::unexpected<Error> no_route(const Gid& destination, std::uint32_t netdev, int code) {
-  return tl::make_unexpected(Error{
-      ErrorCode::kUnreachable, code,
-      fmt::format("the kernel has no route to {}{}: {}; add one (ip route), or give the interface an address in its "
-                  "network",
-                  to_string(destination), netdev != 0 ? " by " + interface_in_words(netdev) : "",
-                  strerrordesc_np(code) != nullptr ? strerrordesc_np(code) : "unknown error")});
+  std::string text = fmt::format("the kernel has no route to {}{}: ", to_string(destination),
+                                 netdev != 0 ? " by " + interface_in_words(netdev) : "");
+  if (const char* const type = forbidding_type(code)) {
+    text += fmt::format("one of type {} forbids it; remove that, or add a more specific one (ip route)", type);
+  } else {
+    text += fmt::format("{}; add one (ip route), or give the interface an address in its network",
+                        strerrordesc_np(code) != nullptr ? strerrordesc_np(code) : "unknown error");
+  }
+  return tl::make_unexpected(Error{ErrorCode::kUnreachable, code, std::move(text)});
 }
 
 Result<Route> read_answer(const NetlinkAnswer& answer, const Question& question) {
@@ -80,7 +98,10 @@ Result<Route> read_answer(const NetlinkAnswer& answer, const Question& question)
   }
   const auto [message, attributes] = rdma::split_body<rtmsg>(answer.messages.front().body);
   if (message.rtm_type == RTN_UNREACHABLE || message.rtm_type == RTN_BLACKHOLE || message.rtm_type == RTN_PROHIBIT) {
-    return no_route(destination, netdev, message.rtm_type == RTN_PROHIBIT ? EACCES : ENETUNREACH);
+    return no_route(destination, netdev,
+                    message.rtm_type == RTN_PROHIBIT    ? EACCES
+                    : message.rtm_type == RTN_BLACKHOLE ? EINVAL
+                                                        : EHOSTUNREACH);
   }
   Route route;
   route.local = message.rtm_type == RTN_LOCAL;
@@ -115,7 +136,8 @@ Result<Route> ask_by_interface(const Question& question) {
   if (question.destination.is_ipv4_mapped()) {
     if (!route->gateway.is_zero()) return route;
     const Result<Route> entry = ask(question, Wanted::kEntry);
-    return entry ? route : entry;
+    if (entry || entry.error().code != ErrorCode::kUnreachable) return entry ? route : entry;
+    return no_route(question.destination, question.netdev, ENETUNREACH);  // EHOSTUNREACH, whatever the reason
   }
   if (!question.source.is_zero() || route->source.is_zero()) return route;
   const Result<Route> from_there = ask({question.destination, question.netdev, route->source});

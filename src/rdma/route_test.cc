@@ -204,7 +204,12 @@ TEST(Route, ThatForbidsChoosesNoSource) {
       const std::string route = std::string(type) + " ";
       ip("route add " + route + "203.0.113.0/24");
       ip("route add " + route + "2001:db8:9::/64");
-      for (const char* far : {kFar, kFarIpv6}) EXPECT_EQ(source_to(far, {0, 1}), "") << far << " " << type;
+      for (const char* far : {kFar, kFarIpv6}) {
+        EXPECT_EQ(source_to(far, {0, 1}), "") << far << " " << type;
+        const Result<Route> none = look_up_route(*parse_gid(far), 0);
+        ASSERT_FALSE(none) << far << " " << type;
+        EXPECT_THAT(none.error().message, ::testing::HasSubstr(std::string("one of type ") + type + " forbids it"));
+      }
       ip("route del " + route + "203.0.113.0/24");
       ip("route del " + route + "2001:db8:9::/64");
       for (const char* far : {kFar, kFarIpv6}) EXPECT_NE(source_to(far, {0, 1}), "") << far << " without " << type;
