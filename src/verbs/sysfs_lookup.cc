@@ -15,6 +15,8 @@
 
 #include "device/device.h"
 #include "device/log.h"
+#include "ucm/service.h"
+#include "ucm/station.h"
 #include "verbs/sysfs_source.h"
 
 namespace verbena::verbs {
