@@ -30,7 +30,10 @@ std::size_t capacity_for(std::size_t bindings) {
 
 }  // namespace
 
-LookupTable::LookupTable(std::uint64_t seed) : seed_(seed), array_(new Array(kSmallest)) {}
+LookupTable::LookupTable(std::uint64_t seed) : seed_(seed), array_(nullptr) {
+  grave();  // made here, where that may fail
+  array_.store(new Array(kSmallest), std::memory_order_relaxed);
+}
 
 LookupTable::~LookupTable() {
   delete array_.load(std::memory_order_relaxed);
