@@ -75,6 +75,22 @@ TEST_F(PortOfSeveral, EachThatWasLeftOutIsToldWithTheReason) {
   EXPECT_THAT(none.error().message, HasSubstr("nic2 port 1: it is"));
 }
 
+// What is of one link layer only is not ignored on the other.
+TEST_F(PortOfSeveral, AnInterfaceIsNotOfInfinibandAndPathBitsAreNotOfEthernet) {
+  fake::add_device("hca0", {infiniband(7)});
+  Destination by_lid = *parse_destination("lid=5");
+  ASSERT_TRUE(choose_port(by_lid, by(kFirst)));
+  by_lid.netdev = kFirst;
+  const auto foreign = choose_port(by_lid, by(kFirst));
+  ASSERT_FALSE(foreign);
+  EXPECT_THAT(foreign.error().message, HasSubstr("hca0 port 1: it is InfiniBand, and the destination names a network"));
+  Destination by_address = *parse_destination("10.0.0.9");
+  by_address.source_path_bits = 1;
+  const auto bits = choose_port(by_address, by(kFirst));
+  ASSERT_FALSE(bits);
+  EXPECT_THAT(bits.error().message, HasSubstr("nic0 port 1: it is Ethernet (RoCE), and the destination has path bits"));
+}
+
 TEST_F(PortOfSeveral, ANamedPortOrInterfaceOrSourceDecides) {
   fake::add_device("two0", {ethernet("10.0.3.1", kFirst), ethernet("10.0.3.2", kFirst)});
   Destination destination = *parse_destination("10.0.3.9,port=2");
