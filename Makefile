@@ -43,7 +43,7 @@ test-quick: setup-build all-targets
 
 # Beside a kernel's RoCE device, in a virtual machine.
 vm-test: setup-vm vm-programs
-	ctest --test-dir $(BUILD) -C vm -L '^vm$$' --no-tests=error --output-on-failure $(CTEST_ARGS)
+	VERBENA_VM_TESTS=all ctest --test-dir $(BUILD) -C vm -L '^vm$$' --no-tests=error --output-on-failure $(CTEST_ARGS)
 
 vm-bench: setup-vm vm-programs
 	VERBENA_VM_ROUNDS=7 tests/vm/run $(BUILD) --out build/vm/bench test_speed.py bench_connected.py -s

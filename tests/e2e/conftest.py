@@ -36,6 +36,12 @@ def user(request):
     return request.param
 
 
+@pytest.fixture
+def one_user():
+    """For what is long, and in which root meets nothing that another user does not."""
+    return USERS[-1]
+
+
 @pytest.fixture(params=["shm", "udp"])
 def path(request):
     """The way between two processes of one host, as environment variables."""

@@ -43,6 +43,11 @@ def take(host, *them):
         host.ip("address", "delete", address, "dev", "veth0")
 
 
+@pytest.fixture
+def user(one_user):
+    return one_user
+
+
 def index_of(host, address, user):
     return host.gid_index(address, user=user)
 

@@ -72,15 +72,15 @@ PERFTEST = [["ib_send_lat", "-c", "UD"], ["ib_send_bw", "-c", "UC", "-s", "8192"
 
 
 @pytest.mark.parametrize("command", PERFTEST, ids=" ".join)
-def test_perftest_by_lid_between_two_processes(host, user, path, command):
-    output = exchange((host, host), user, both(path), [*command, "-F", "-n", "500", "-p", str(PORT)])
+def test_perftest_by_lid_between_two_processes(host, one_user, path, command):
+    output = exchange((host, host), one_user, both(path), [*command, "-F", "-n", "500", "-p", str(PORT)])
     assert "Link type       : IB" in output, output
     assert re.search(r"remote address: LID 0x04", output), output
 
 
 @pytest.mark.parametrize("command", PERFTEST[:6], ids=" ".join)
-def test_perftest_by_lid_between_two_hosts(hosts, user, command):
-    output = exchange(hosts, user, between(hosts), [*command, "-F", "-n", "300", "-p", str(PORT)])
+def test_perftest_by_lid_between_two_hosts(hosts, one_user, command):
+    output = exchange(hosts, one_user, between(hosts), [*command, "-F", "-n", "300", "-p", str(PORT)])
     assert re.search(r"remote address: LID 0x04", output), output
 
 
