@@ -92,8 +92,8 @@ void add_second_keys(const SubnetFile::PortLine& line, const std::string& port, 
       given.push_back({port, key, value, line.source});
       continue;
     }
-    words.push_back(fmt::format("{}: {}={} of \"{}\" comes after {}={} of {}: the later one counts.", line.source,
-                                key, value, line.port, key, before->value, before->source));
+    words.push_back(fmt::format("{}: {}={} of \"{}\" comes after {}={} of {}: the later one counts.", line.source, key,
+                                value, line.port, key, before->value, before->source));
     *before = {port, key, value, line.source};
   }
 }
