@@ -65,7 +65,7 @@ std::vector<double> ratios(const std::vector<double>& of, const std::vector<doub
 
 Status DeviceAddresses::open_ends() {
   for (auto [device, end] : {std::pair(plan_.device, &near_), std::pair(plan_.peer_device, &far_)}) {
-    auto opened = UdEndpoint::open({.device = device, .payload_bytes = kBytes});
+    auto opened = UdEndpoint::open({.port = {device, 0}, .payload_bytes = kBytes});
     if (!opened) return tl::make_unexpected(opened.error());
     *end = std::move(*opened);
   }
