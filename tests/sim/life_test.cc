@@ -155,7 +155,7 @@ class Life {
   bool is_connected() const {
     return qp_.type() == QpType::kRc || qp_.type() == QpType::kUc || qp_.type() == QpType::kXrcSend;
   }
-  bool sends() const { return qp_.type() == QpType::kUd || is_connected(); }
+  bool sends() const { return qp_.type() == QpType::kUd || qp_.type() == QpType::kRawPacket || is_connected(); }
   // Nobody answers here, so what such a queue pair sends is never done.
   bool waits_for_answers() const { return is_connected() && qp_.type() != QpType::kUc; }
 
@@ -202,7 +202,8 @@ class Life {
     follow_failure();
   }
 
-  // A UD send that fails with nothing before it takes the queue to SQE. The engine may have found it or not yet.
+  // A datagram or frame that fails with nothing before it takes the queue to SQE. The engine may have found it or not
+  // yet.
   void follow_failure() {
     if (qp_.state() != QpState::kSendQueueError || state_ == QpState::kSendQueueError) return;
     ASSERT_EQ(on_their_way_, 0U);
