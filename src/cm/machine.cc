@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/byte_order.h"
+
 namespace verbena::cm {
 namespace {
 
@@ -76,6 +78,7 @@ ConnectionId Machine::connect(const Path& path, wire::ConnectRequest request, In
   request.remote_response_timeout = kResponseTimeout;
   request.local_response_timeout = kResponseTimeout;
   request.most_retries = kMostRetries;
+  connection.local_guid = request.local_guid;
   connection.sending.start(send(connection, request), now);
   return id;
 }
@@ -107,6 +110,7 @@ bool Machine::reply(ConnectionId id, wire::ConnectReply reply, Instant now) {
   if (connection == nullptr) return false;
   reply.local_id = id;
   reply.remote_id = connection->remote_id;
+  connection->local_guid = reply.local_guid;
   connection->last = send(*connection, reply);
   connection->sending.start(connection->last, now);
   connection->state = State::kReplySent;
@@ -150,6 +154,7 @@ bool Machine::reject(ConnectionId id, Reason reason, std::span<const std::byte> 
     wire::ServiceReply refusal{.status = static_cast<std::uint8_t>(status)};
     std::copy_n(private_data.begin(), std::min(private_data.size(), refusal.private_data.size()),
                 refusal.private_data.begin());
+    connection->refused = true;
     return answer(id, refusal, now);
   }
   const bool of_request = connection->state == State::kRequestReceived || connection->state == State::kRequestSent;
@@ -160,6 +165,11 @@ bool Machine::reject(ConnectionId id, Reason reason, std::span<const std::byte> 
                             .reason = static_cast<std::uint16_t>(reason)};
   std::copy_n(private_data.begin(), std::min(private_data.size(), rejection.private_data.size()),
               rejection.private_data.begin());
+  if (reason == Reason::kTimeout && connection->local_guid != 0) {
+    // One who has no number of ours yet finds the connection by this and by our number.
+    store_be64(rejection.information.data(), connection->local_guid);
+    rejection.information_length = sizeof connection->local_guid;
+  }
   send(*connection, rejection);
   erase(id);
   return true;
@@ -229,9 +239,11 @@ void Machine::release(ConnectionId id, Instant now) {
     case State::kServiceRequested:
       erase(id);
       return;
+    case State::kServiceAnswered:
+      if (connection->refused) erase(id);
+      return;
     case State::kDisconnectSent:
     case State::kTimeWait:
-    case State::kServiceAnswered:
       return;
   }
 }

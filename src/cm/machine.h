@@ -91,6 +91,7 @@ enum class Reception : std::uint8_t {
 class Machine {
  public:
   static constexpr std::size_t kMostConnections = 65536;
+  static constexpr std::size_t kMostOfOthers = kMostConnections / 2;  // that other ends began
 
   // Ids are `prefix` with the bits of `mask` counted up from `first`.
   Machine(std::uint32_t prefix, std::uint32_t mask, std::uint32_t first) noexcept
@@ -134,7 +135,9 @@ class Machine {
     std::uint64_t transaction = 0;
     bool released = false;
     bool disconnect_told = false;
-    bool counted = false;  // in by_peer_
+    bool counted = false;          // in by_peer_
+    bool refused = false;          // of kServiceAnswered: the other end may ask anew
+    std::uint64_t local_guid = 0;  // of the device; 0: not known
     Retransmission sending;
     wire::Mad last{};   // what answers a message that comes twice
     Instant ends_at{};  // of states that end by themselves; 0: not
@@ -167,6 +170,7 @@ class Machine {
   // The connection that a message of the other end is about; nullptr where the two do not belong together.
   Connection* match(std::uint32_t ours, std::uint32_t theirs, const Path& path);
   bool answer_again(const Peer& peer, Instant now);
+  bool has_room_for_others() const noexcept { return by_peer_.size() < kMostOfOthers; }
 
   const std::uint32_t prefix_;
   const std::uint32_t mask_;

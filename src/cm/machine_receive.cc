@@ -30,7 +30,7 @@ bool Machine::answer_again(const Peer& peer, Instant now) {
 Reception Machine::on(const wire::ConnectRequest& message, const Path& path, std::uint64_t transaction, Instant now) {
   const Peer peer{path.remote, message.local_id};
   if (answer_again(peer, now)) return Reception::kTaken;
-  const ConnectionId id = make(path, State::kRequestReceived);
+  const ConnectionId id = has_room_for_others() ? make(path, State::kRequestReceived) : 0;
   if (id == 0) return Reception::kFull;
   Connection& connection = connections_[id];
   connection.path.traffic_class = message.traffic_class;
@@ -49,6 +49,7 @@ Reception Machine::on(const wire::MoreTime& message, const Path& path, std::uint
   const bool fits = (connection->state == State::kRequestSent && message.message == wire::Answered::kRequest) ||
                     (connection->state == State::kReplySent && message.message == wire::Answered::kReply);
   if (!fits) return Reception::kFitsNothing;
+  if (connection->state == State::kRequestSent) connection->remote_id = message.local_id;
   connection->sending.extend(now, decoded_timeout(message.service_timeout));
   return Reception::kTaken;
 }
@@ -68,6 +69,7 @@ Reception Machine::on(const wire::Rejection& message, const Path& path, std::uin
     case State::kRequestReceived:
     case State::kReplySent:
     case State::kReplyReceived:
+    case State::kEstablished:  // the other end took it back, or never heard that it was
       tell(id, *connection, EventKind::kRejected, message);
       erase(id);
       return Reception::kTaken;
@@ -75,7 +77,6 @@ Reception Machine::on(const wire::Rejection& message, const Path& path, std::uin
       tell_disconnected(id, *connection, message);
       enter_time_wait(*connection, now);
       return Reception::kTaken;
-    case State::kEstablished:  // by a ReadyToUse that the other end took back
     case State::kDisconnectReceived:
     case State::kTimeWait:
     case State::kServiceAsked:
@@ -86,9 +87,17 @@ Reception Machine::on(const wire::Rejection& message, const Path& path, std::uin
   return Reception::kFitsNothing;
 }
 
-Reception Machine::on(const wire::ConnectReply& message, const Path& path, std::uint64_t, Instant) {
+Reception Machine::on(const wire::ConnectReply& message, const Path& path, std::uint64_t transaction, Instant) {
   Connection* const connection = match(message.remote_id, message.local_id, path);
-  if (connection == nullptr) return Reception::kFitsNothing;
+  if (connection == nullptr) {
+    // Given up here: the other end need not go on asking.
+    const wire::Rejection refusal{.local_id = message.remote_id,
+                                  .remote_id = message.local_id,
+                                  .message = wire::Answered::kReply,
+                                  .reason = static_cast<std::uint16_t>(Reason::kInvalidCommunicationId)};
+    transmissions_.push_back({path, wire::encode_connection_message(refusal, transaction)});
+    return Reception::kFitsNothing;
+  }
   if (connection->state != State::kRequestSent) {
     const bool again = connection->state == State::kReplyReceived || connection->state == State::kEstablished;
     if (!again || connection->counted) return Reception::kFitsNothing;
@@ -163,7 +172,7 @@ Reception Machine::on(const wire::DisconnectReply& message, const Path& path, st
 Reception Machine::on(const wire::ServiceRequest& message, const Path& path, std::uint64_t transaction, Instant now) {
   const Peer peer{path.remote, message.request_id};
   if (answer_again(peer, now)) return Reception::kTaken;
-  const ConnectionId id = make(path, State::kServiceRequested);
+  const ConnectionId id = has_room_for_others() ? make(path, State::kServiceRequested) : 0;
   if (id == 0) return Reception::kFull;
   Connection& connection = connections_[id];
   connection.remote_id = message.request_id;

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/byte_order.h"
+
 namespace verbena::cm {
 namespace {
 
@@ -189,6 +191,87 @@ TEST(Machine, WaitsLongerWhenThePeerAsksForTime) {
   const Instant began = world.now();
   EXPECT_TRUE(world.wait(kClient, EventKind::kUnreachable));
   EXPECT_GT(world.now() - began, std::chrono::seconds(68));
+}
+
+// A request that comes again after its listener is gone would be refused, though it is about to be accepted.
+TEST(Machine, IsNotAskedAgainWhileItTakesItsTime) {
+  World world(1, {});
+  world.client().connect(world.path(), {.service_id = kService}, world.now());
+  const auto request = world.wait(kServer, EventKind::kRequested);
+  ASSERT_TRUE(request);
+  ASSERT_TRUE(world.server().ask_for_time(request->id));
+  ASSERT_TRUE(world.step());
+  ASSERT_TRUE(world.client().next_timeout());
+  EXPECT_GT(*world.client().next_timeout() - world.now(), std::chrono::seconds(60));
+}
+
+template <class Message>
+std::optional<Message> sent_by(Machine& machine) {
+  while (const auto transmission = machine.poll_transmit()) {
+    const auto decoded = wire::decode_connection_message(transmission->mad);
+    if (decoded && std::holds_alternative<Message>(*decoded)) return std::get<Message>(*decoded);
+  }
+  return std::nullopt;
+}
+
+TEST(Machine, IsRejectedAlsoWhereItTookItForEstablished) {
+  World world(1, {});
+  Pair pair;
+  connect(world, pair);
+  const auto taken_back = wire::encode_connection_message(
+      wire::Rejection{
+          .local_id = pair.server, .remote_id = pair.client, .message = wire::Answered::kReply, .reason = 4},
+      1);
+  EXPECT_EQ(world.client().on_message({address(1), address(2), 0}, taken_back, world.now()), Reception::kTaken);
+  EXPECT_TRUE(world.wait(kClient, EventKind::kRejected));
+  EXPECT_FALSE(world.client().state_of(pair.client));
+}
+
+TEST(Machine, RefusesAReplyToWhatIsNotThere) {
+  World world(1, {});
+  const auto reply = wire::encode_connection_message(wire::ConnectReply{.local_id = 5, .remote_id = 77}, 1);
+  EXPECT_EQ(world.client().on_message({address(1), address(2), 0}, reply, world.now()), Reception::kFitsNothing);
+  const auto refusal = sent_by<wire::Rejection>(world.client());
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->remote_id, 5U);
+  EXPECT_EQ(refusal->reason, static_cast<std::uint16_t>(Reason::kInvalidCommunicationId));
+}
+
+// InfiniBand Architecture 12.6.7.2: by the GUID of the device, and the number that it has there.
+TEST(Machine, NamesItsDeviceWhereItGaveUp) {
+  World world(1, {});
+  constexpr std::uint64_t kGuid = 0x0200'00ff'fe00'0001;
+  const ConnectionId id =
+      world.client().connect(world.path(), {.service_id = kService, .local_guid = kGuid}, world.now());
+  world.client().release(id, world.now());
+  const auto rejection = sent_by<wire::Rejection>(world.client());
+  ASSERT_TRUE(rejection);
+  EXPECT_EQ(rejection->reason, static_cast<std::uint16_t>(Reason::kTimeout));
+  EXPECT_EQ(rejection->information_length, sizeof kGuid);
+  EXPECT_EQ(load_be64(rejection->information.data()), kGuid);
+}
+
+TEST(Machine, KeepsNothingOfServicesThatItRefused) {
+  World world(1, {});
+  for (int i = 0; i < 10; ++i) {
+    world.client().ask(world.path(), {.service_id = 0x1110007}, world.now());
+    const auto request = world.wait(kServer, EventKind::kServiceRequested);
+    ASSERT_TRUE(request);
+    ASSERT_TRUE(world.server().reject(request->id, Reason::kInvalidServiceId, {}, world.now()));
+    world.server().release(request->id, world.now());
+    EXPECT_EQ(world.server().size(), 0U);
+  }
+}
+
+TEST(Machine, OtherEndsLeaveRoomForItsOwn) {
+  Machine machine(0x20000000, kMask, 7);
+  Reception last = Reception::kTaken;
+  for (std::uint32_t i = 1; i <= Machine::kMostOfOthers + 1; ++i) {
+    const auto request = wire::encode_connection_message(wire::ConnectRequest{.local_id = i}, i);
+    last = machine.on_message({address(2), address(1), 0}, request, Instant{1});
+  }
+  EXPECT_EQ(last, Reception::kFull);
+  EXPECT_NE(machine.connect({address(2), address(1), 0}, {}, Instant{1}), 0U);
 }
 
 TEST(Machine, RejectsWithWordsOfTheProgram) {

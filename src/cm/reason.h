@@ -9,6 +9,7 @@ enum class Reason : std::uint16_t {
   kNoResources = 3,
   kTimeout = 4,
   kUnsupported = 5,
+  kInvalidCommunicationId = 6,
   kInvalidServiceId = 8,
   kConsumer = 28,
 };

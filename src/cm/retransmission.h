@@ -37,11 +37,13 @@ class Retransmission {
   }
   void stop() noexcept { running_ = false; }
 
-  // The peer is at work on it, and said how long it may take. It may say so again, though not for ever.
+  // The peer is at work on it, and said how long it may take: until then it is not asked again. It may say so again,
+  // though not for ever.
   void extend(Instant now, Duration service_time) noexcept {
     if (extensions_left_ == 0) return;
     --extensions_left_;
     patience_until_ = now + service_time;
+    due_ = std::max(due_, patience_until_);
   }
 
   bool running() const noexcept { return running_; }

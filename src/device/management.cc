@@ -19,6 +19,7 @@ namespace verbena::device {
 namespace {
 
 constexpr std::uint16_t kInvalidServiceId = 8;
+constexpr std::uint16_t kInvalidCommunicationId = 6;
 constexpr std::uint8_t kServiceUnsupported = 1;
 
 Management::Delivery send_to(int socket, const std::string& name,
@@ -131,6 +132,12 @@ std::optional<host::ManagementMessage> Management::answer_of_nobody(const host::
     return back_to(message, wire::ServiceReply{.request_id = request->request_id,
                                                .status = kServiceUnsupported,
                                                .service_id = request->service_id});
+  }
+  if (const auto* reply = std::get_if<wire::ConnectReply>(&*decoded)) {
+    return back_to(message, wire::Rejection{.local_id = reply->remote_id,
+                                            .remote_id = reply->local_id,
+                                            .message = wire::Answered::kReply,
+                                            .reason = kInvalidCommunicationId});
   }
   if (const auto* request = std::get_if<wire::DisconnectRequest>(&*decoded)) {
     return back_to(message, wire::DisconnectReply{.local_id = request->remote_id, .remote_id = request->local_id});

@@ -59,7 +59,9 @@ Status Service::destroy_id(const Command& command) {
   const auto identifier = find(command, request->id);
   if (!identifier) return tl::make_unexpected(identifier.error());
   const rdma_ucm_destroy_id_resp answer{(*identifier)->events_reported};
+  if (auto room = has_room(command, sizeof answer); !room) return room;
   destroy(request->id);
+  command.channel.settle(command.fd);
   return write_answer(command, request->response, answer);
 }
 
@@ -255,6 +257,8 @@ Status Service::migrate_id(const Command& command) {
   }
   const auto to = channels_.at(command.channel.inode());
   const rdma_ucm_migrate_resp answer{identifier->events_reported};
+  if (auto room = has_room(command, sizeof answer); !room) return room;
+  if (from == to) return write_answer(command, request->response, answer);
   auto& events = from->events();
   for (auto event = events.begin(); event != events.end();) {
     if (event->counted_by != identifier->number) {
@@ -265,7 +269,7 @@ Status Service::migrate_id(const Command& command) {
     to->post(*event);
     event = events.erase(event);
   }
-  from->settle();
+  from->settle(fd);
   identifier->channel = to;
   return write_answer(command, request->response, answer);
 }

@@ -49,6 +49,13 @@ std::optional<wire::IpService> addresses_of(const Request& request) {
   return wire::IpService::decode(std::span(request.private_data).template first<wire::IpService::kSize>());
 }
 
+// A stranger may ask who listens for connections for datagrams, and the other way round. `stream`: nullptr of a request
+// for datagrams.
+bool is_of_its_kind(const Identifier& listener, const wire::ConnectRequest* stream) noexcept {
+  if (stream == nullptr || listener.datagrams()) return stream == nullptr && listener.datagrams();
+  return listener.transport() == std::pair(stream->transport, stream->extended_transport);
+}
+
 }  // namespace
 
 void Service::on_event(const cm::Event& event) {
@@ -131,7 +138,7 @@ void Service::on_request(const cm::Event& event) {
   if (at.gid.is_loopback()) at.gid = event.path.local;
   if (at.gid != event.path.local) return refuse(cm::Reason::kInvalidServiceId);
   Identifier* const listener = find_listener(wanted, at);
-  if (listener == nullptr) return refuse(cm::Reason::kInvalidServiceId);
+  if (listener == nullptr || !is_of_its_kind(*listener, stream)) return refuse(cm::Reason::kInvalidServiceId);
   if (listener->waiting.size() >= listener->backlog) return refuse(cm::Reason::kNoResources);
 
   Identifier& made = make_identifier(listener->channel);

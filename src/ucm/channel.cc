@@ -60,8 +60,10 @@ void Channel::give_back(const WaitingEvent& event) {
   signal();
 }
 
-void Channel::settle() noexcept {
+void Channel::settle(int fd) noexcept {
   signal();
+  char byte = 0;
+  if (signalled_ && events_.empty() && ::recv(fd, &byte, 1, MSG_DONTWAIT) == 1) signalled_ = false;
 }
 
 int Channel::take_turn(int fd) noexcept {

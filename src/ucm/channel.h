@@ -52,8 +52,9 @@ class Channel {
   static int take_turn(int fd) noexcept;
 
   std::deque<WaitingEvent>& events() noexcept { return events_; }
-  // Where events were removed from events().
-  void settle() noexcept;
+  // Where events were removed from events(). `fd`: the program's descriptor, from which the byte is taken back if none
+  // is left.
+  void settle(int fd) noexcept;
 
  private:
   Channel(transport::Fd own, std::uint64_t inode) noexcept : own_(std::move(own)), inode_(inode) {}

@@ -28,13 +28,17 @@ Result<Structure> read_command(const Command& command, std::size_t least = sizeo
   return structure;
 }
 
+// For those that must not have done their work where the answer then has no place.
+inline Status has_room(const Command& command, std::size_t least) {
+  if (command.room >= least) return {};
+  return failure(ErrorCode::kInvalidArgument,
+                 fmt::format("rdma_cm: room for {} bytes of an answer of {}", command.room, least), ENOSPC);
+}
+
 // `to`: an address of the program.
 inline Status write_answer(const Command& command, std::uint64_t to, const void* answer, std::size_t size,
                            std::size_t least) {
-  if (command.room < least) {
-    return failure(ErrorCode::kInvalidArgument,
-                   fmt::format("rdma_cm: room for {} bytes of an answer of {}", command.room, least), ENOSPC);
-  }
+  if (auto room = has_room(command, least); !room) return room;
   if (to == 0) return failure(ErrorCode::kInvalidArgument, "rdma_cm: no place for the answer", EFAULT);
   std::memcpy(reinterpret_cast<void*>(static_cast<std::uintptr_t>(to)), answer, std::min(command.room, size));
   return {};

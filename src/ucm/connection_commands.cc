@@ -19,11 +19,6 @@ constexpr std::uint32_t kMostBacklog = 1024;
 constexpr std::uint8_t kMostRetries = 7;
 constexpr std::uint8_t kAckTimeout = 17;  // half a second
 constexpr std::uint8_t kAckDelay = 15;
-// The field of a REQ for its transport.
-constexpr std::uint8_t kReliable = 0;
-constexpr std::uint8_t kUnreliable = 1;
-constexpr std::uint8_t kExtended = 3;
-constexpr std::uint8_t kExtendedIsXrc = 1;
 
 template <std::size_t Size>
 Status put_private_data(const rdma_ucm_conn_param& parameters, std::size_t from, std::array<std::byte, Size>& to) {
@@ -91,11 +86,8 @@ Status Service::connect_stream(Identifier& identifier, const rdma_ucm_conn_param
   request.local_qpn = Qpn(parameters.qp_num);
   request.responder_resources = parameters.responder_resources;
   request.initiator_depth = parameters.initiator_depth;
-  request.transport = identifier.qp_type == IBV_QPT_UC ? kUnreliable : kReliable;
-  if (identifier.qp_type == IBV_QPT_XRC_SEND) {
-    request.transport = kExtended;
-    request.extended_transport = kExtendedIsXrc;
-  }
+  request.transport = identifier.transport().first;
+  request.extended_transport = identifier.transport().second;
   request.flow_control = parameters.flow_control != 0;
   request.starting_psn = identifier.psn;
   request.retry_count = std::min(parameters.retry_count, kMostRetries);
@@ -145,7 +137,6 @@ Status Service::accept(const Command& command) {
     return {};
   }
   if (identifier.stage != Stage::kRequested) return wrong_stage("accept");
-  if (Identifier* const listener = find(identifier.listener)) listener->waiting.erase(identifier.number);
   const std::uint64_t before = identifier.uid;
   if (given) identifier.uid = request->uid;
   Status done;
@@ -187,6 +178,9 @@ Status Service::answer_service(Identifier& identifier, const rdma_ucm_conn_param
   }
   reply.qkey = identifier.qkey;
   if (!machine_->answer(identifier.connection, reply, device::now())) return wrong_stage("accept");
+  // The machine answers again where it is asked again, and then forgets it without a word.
+  by_connection_.erase(identifier.connection);
+  identifier.connection = 0;
   identifier.stage = Stage::kConnected;
   return {};
 }
@@ -208,7 +202,6 @@ Status Service::reject(const Command& command) {
   if (identifier.connection == 0 || !machine_->reject(identifier.connection, reason, private_data, device::now())) {
     return wrong_stage("reject");
   }
-  if (Identifier* const listener = find(identifier.listener)) listener->waiting.erase(identifier.number);
   if (!machine_->state_of(identifier.connection)) {
     by_connection_.erase(identifier.connection);
     identifier.connection = 0;
@@ -222,9 +215,13 @@ Status Service::disconnect(const Command& command) {
   if (!request) return tl::make_unexpected(request.error());
   const auto identifier = find(command, request->id);
   if (!identifier) return tl::make_unexpected(identifier.error());
-  if ((*identifier)->connection == 0 || !machine_->disconnect((*identifier)->connection, device::now())) {
+  // As the kernel has it: of what was ever asked for or requested, also where nothing is left to disconnect.
+  const Stage stage = (*identifier)->stage;
+  if (stage != Stage::kConnecting && stage != Stage::kRequested && stage != Stage::kConnected &&
+      stage != Stage::kEnded) {
     return wrong_stage("disconnect");
   }
+  if ((*identifier)->connection != 0) machine_->disconnect((*identifier)->connection, device::now());
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "cm/machine.h"
 #include "ucm/channel.h"
@@ -77,6 +78,8 @@ struct Identifier {
   std::set<std::uint32_t> multicasts;  // memberships
 
   bool datagrams() const noexcept;
+  // What a REQ says of its queue pair: the transport, and the extended one.
+  std::pair<std::uint8_t, std::uint8_t> transport() const noexcept;
   std::uint64_t service() const noexcept {
     return wire::service_id(space, destination ? destination->port : source.port);
   }

@@ -73,12 +73,12 @@ Status Service::leave(const Command& command) {
     return failure(ErrorCode::kNotFound, fmt::format("rdma_cm: no membership {}", request->id), ENOENT);
   }
   const rdma_ucm_destroy_id_resp answer{found->second.events_reported};
-  if (Identifier* const identifier = find(found->second.identifier)) {
-    identifier->multicasts.erase(request->id);
-    auto& events = identifier->channel->events();
-    std::erase_if(events, [&](const WaitingEvent& event) { return event.multicast == request->id; });
-    identifier->channel->settle();
-  }
+  if (auto room = has_room(command, sizeof answer); !room) return room;
+  const auto identifier = find(command, found->second.identifier);
+  if (!identifier) return tl::make_unexpected(identifier.error());
+  (*identifier)->multicasts.erase(request->id);
+  std::erase_if(command.channel.events(), [&](const WaitingEvent& event) { return event.multicast == request->id; });
+  command.channel.settle(command.fd);
   memberships_.erase(found);
   return write_answer(command, request->response, answer);
 }

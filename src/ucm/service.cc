@@ -124,7 +124,10 @@ void Service::abandon() noexcept {
   epoll_.reset();
   wake_.reset();
   inbox_.reset();
-  for (auto& [number, identifier] : identifiers_) identifier->claim.reset();
+  for (auto& [number, identifier] : identifiers_) {
+    identifier->claim.reset();
+    identifier->channel.reset();
+  }
   channels_.clear();
 }
 
@@ -146,6 +149,17 @@ Status Service::start() {
   static const int fork_handlers = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   if (fork_handlers != 0) return failure(ErrorCode::kExhausted, "no memory for fork handlers", fork_handlers);
   if (started_) return {};
+  Status result = start_thread();
+  if (result) return result;
+  // The next to ask begins anew.
+  inbox_.reset();
+  epoll_.reset();
+  wake_.reset();
+  machine_.reset();
+  return result;
+}
+
+Status Service::start_thread() {
   const std::uint32_t first = draw();
   unsigned process = 0;
   for (unsigned i = 0; i < host::kConnectionProcesses && !inbox_; ++i) {
@@ -241,7 +255,7 @@ ssize_t Service::carry_out(int fd, std::uint64_t inode, std::span<const std::byt
   const auto rest = bytes.subspan(sizeof header, header.in);
   int error = 0;
   if (header.cmd == RDMA_USER_CM_CMD_GET_EVENT) {
-    error = get_event(fd, inode, rest);
+    error = get_event(fd, inode, rest, header.out);
   } else if (row->handler == nullptr) {
     device::log(device::Severity::kInfo, fmt::format("rdma_cm: {} is not offered", row->name));
     error = ENOSYS;
@@ -251,7 +265,7 @@ ssize_t Service::carry_out(int fd, std::uint64_t inode, std::span<const std::byt
     if (channel == nullptr) {
       error = ENODEV;  // of the parent of a fork
     } else {
-      const auto done = (this->*row->handler)({*channel, rest, header.out});
+      const auto done = (this->*row->handler)({*channel, fd, rest, header.out});
       pump();
       wake_in_time();
       if (!done) error = errno_of(done.error());
@@ -262,10 +276,11 @@ ssize_t Service::carry_out(int fd, std::uint64_t inode, std::span<const std::byt
   return -1;
 }
 
-int Service::get_event(int fd, std::uint64_t inode, std::span<const std::byte> bytes) {
+int Service::get_event(int fd, std::uint64_t inode, std::span<const std::byte> bytes, std::size_t room) {
   rdma_ucm_get_event request{};
   if (bytes.size() < sizeof request) return EINVAL;
   std::memcpy(&request, bytes.data(), sizeof request);
+  if (room < offsetof(rdma_ucm_event_resp, reserved)) return ENOSPC;
   if (request.response == 0) return EFAULT;
   for (;;) {
     {
@@ -279,7 +294,11 @@ int Service::get_event(int fd, std::uint64_t inode, std::span<const std::byte> b
     const auto event = channel->take();
     if (!event) continue;  // destroyed between its byte and now
     std::memcpy(reinterpret_cast<void*>(static_cast<std::uintptr_t>(request.response)), &event->response,
-                sizeof event->response);
+                std::min(room, sizeof event->response));
+    // The program has it now: it is none of those that wait behind its listener any more.
+    if (const Identifier* const child = find(event->child); child != nullptr && event->child != 0) {
+      if (Identifier* const listener = find(child->listener)) listener->waiting.erase(event->child);
+    }
     if (Identifier* const counting = find(event->counted_by)) ++counting->events_reported;
     if (const auto membership = memberships_.find(event->multicast); membership != memberships_.end()) {
       ++membership->second.events_reported;
@@ -331,7 +350,6 @@ void Service::destroy(std::uint32_t number) {
     if (unseen) destroy(child);
   }
   std::erase_if(events, of_this);
-  identifier->channel->settle();
   if (identifier->connection != 0) {
     by_connection_.erase(identifier->connection);
     machine_->release(identifier->connection, device::now());
@@ -382,6 +400,17 @@ void Service::post(Identifier& identifier, EventKind kind, int status) {
   waiting.response.event = number(kind);
   waiting.response.status = static_cast<std::uint32_t>(status);
   post(identifier, waiting);
+}
+
+std::pair<std::uint8_t, std::uint8_t> Identifier::transport() const noexcept {
+  constexpr std::uint8_t kUc = 3;       // IBV_QPT_UC
+  constexpr std::uint8_t kXrcSend = 9;  // IBV_QPT_XRC_SEND
+  constexpr std::uint8_t kReliable = 0;
+  constexpr std::uint8_t kUnreliable = 1;
+  constexpr std::uint8_t kExtended = 3;
+  constexpr std::uint8_t kExtendedIsXrc = 1;
+  if (qp_type == kXrcSend) return {kExtended, kExtendedIsXrc};
+  return {qp_type == kUc ? kUnreliable : kReliable, std::uint8_t{0}};
 }
 
 bool Identifier::datagrams() const noexcept {

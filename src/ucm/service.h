@@ -34,6 +34,7 @@ namespace verbena::ucm {
 // A command as it was written: its structure, and how much of an answer the program has room for.
 struct Command {
   Channel& channel;
+  int fd = -1;  // of the program, that it was written to
   std::span<const std::byte> bytes;
   std::size_t room = 0;
 };
@@ -68,9 +69,10 @@ class Service {
 
   // service.cc
   Status start();
+  Status start_thread();  // and what it listens to; leaves what it made where it fails
   void abandon() noexcept;
   ssize_t carry_out(int fd, std::uint64_t inode, std::span<const std::byte> bytes);
-  int get_event(int fd, std::uint64_t inode, std::span<const std::byte> bytes);
+  int get_event(int fd, std::uint64_t inode, std::span<const std::byte> bytes, std::size_t room);
   std::shared_ptr<Channel> channel_of(std::uint64_t inode);
   Result<Identifier*> find(const Command& command, std::uint32_t number);
   Identifier* find(std::uint32_t number);
