@@ -129,7 +129,10 @@ inline constexpr std::array<CounterRow, kDropCount> kDropRows{{
      "The kernel's socket buffer was full. Raise net.core.rmem_max or poll more."},
     {"ring_broken", "packets", Side::kReceiver,
      "The ring of a process on this host held what cannot be, and was closed with what it still held."},
-    {"no_route", "packets", Side::kSender, "The kernel has no route or neighbour for the destination."},
+    {"no_route", "packets", Side::kSender,
+     "The kernel has no route to the destination. Not what waited for a next hop that does not answer: the kernel "
+     "drops "
+     "that later and says nothing (`ip neigh` shows FAILED, and so does `verbena doctor`)."},
     {"udp_not_open", "packets", Side::kSender,
      "UDP port 4791 (InfiniBand: 4797) of the source address is not open here: another user or a kernel RoCE device "
      "holds it (`verbena gids` says who), or VERBENA_UDP=off."},
