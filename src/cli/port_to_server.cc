@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/active_port.h"
 #include "rdma/first_route.h"
 #include "verbena/device.h"
 #include "verbena/gid_resolver.h"
@@ -15,12 +16,8 @@ namespace {
 
 // `link_layer`: of the server; empty where it does not say.
 Result<PortCandidate> look_at(const Context& context, std::uint8_t number, const std::string& link_layer) {
-  const auto port = context.query_port(number);
+  const auto port = active_port(context, number);
   if (!port) return tl::make_unexpected(port.error());
-  if (!port->active) {
-    return failure(ErrorCode::kUnavailable,
-                   fmt::format("{} port {} is {}; bring its interface up", context.name(), number, port->state));
-  }
   PortCandidate candidate{.name = {.device = context.name(), .port = number},
                           .infiniband = port->link_layer == LinkLayer::kInfiniBand};
   if (!link_layer.empty() && candidate.infiniband != (link_layer == "infiniband")) {
@@ -46,13 +43,9 @@ void add_ports(std::vector<PortCandidate>& candidates, const PortName& wanted, c
     error = device.error();
     return;
   }
-  if (wanted.port > device->phys_port_cnt) {
-    error = Error{
-        ErrorCode::kNotFound, 0,
-        fmt::format("{} has no port {}: its ports are 1 to {}", wanted.device, wanted.port, device->phys_port_cnt)};
-  }
-  for (unsigned number = 1; number <= device->phys_port_cnt; ++number) {  // up to 255: wider than a port
-    if (!wanted.names_port(static_cast<std::uint8_t>(number))) continue;
+  const unsigned first = wanted.port == 0 ? 1U : wanted.port;
+  const unsigned last = wanted.port == 0 ? device->phys_port_cnt : wanted.port;
+  for (unsigned number = first; number <= last; ++number) {  // up to 255: wider than a port
     auto candidate = look_at(*context, static_cast<std::uint8_t>(number), link_layer);
     if (candidate) {
       candidates.push_back(std::move(*candidate));

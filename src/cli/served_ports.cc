@@ -65,7 +65,12 @@ UdEndpoint& ServedPorts::at(const LocalAddress& address) {
     if (here) return *endpoint;
   }
   const auto port = port_with(address, options_.port);
-  UdEndpoint* opened = port ? open_one(*port) : nullptr;
+  if (!port) return first();
+  // A port that has the address on two interfaces tells of one of them only, and is open all the same.
+  for (const auto& endpoint : endpoints_) {
+    if (endpoint->device() == port->device && endpoint->port().port == port->port) return *endpoint;
+  }
+  UdEndpoint* const opened = open_one(*port);
   return opened != nullptr ? *opened : first();
 }
 

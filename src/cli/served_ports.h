@@ -23,7 +23,8 @@ class ServedPorts {
   UdEndpoint& first() const noexcept { return *endpoints_.front(); }
   const std::vector<std::unique_ptr<UdEndpoint>>& all() const noexcept { return endpoints_; }
 
-  // The one that has this address, opened now where it has not been; the first where none has it, or has no address.
+  // The one that has this address, opened now where it has not been; the first where none has it, or has no address. No
+  // port is opened twice, whatever clients come by.
   UdEndpoint& at(const LocalAddress& address);
 
  private:

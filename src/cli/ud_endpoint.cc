@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "cli/active_port.h"
+
 namespace verbena::cli {
 namespace {
 
@@ -63,7 +65,7 @@ Status UdEndpoint::open_device(const PortName& name) {
   const auto device = context_.query_device();
   if (!device) return tl::make_unexpected(device.error());
   ports_ = device->phys_port_cnt;
-  auto port = name.port == 0 ? context_.first_active_port() : context_.query_port(name.port);
+  auto port = name.port == 0 ? context_.first_active_port() : active_port(context_, name.port);
   if (!port) return tl::make_unexpected(port.error());
   port_ = std::move(*port);
   auto domain = ProtectionDomain::create(context_);

@@ -304,7 +304,7 @@ Status Runtime::follow_network() {
   return {};
 }
 
-// No interface is taken from another port that is on it, unless both are of InfiniBand.
+// No interface is taken from another port that is on it, opened or not, unless both are of InfiniBand.
 const Interface* Runtime::interface_of(const Port& port) const {
   const Interface* const interface = port.find_in(network_);
   if (interface == nullptr || interface->index == port.interface_index()) return interface;
@@ -313,7 +313,21 @@ const Interface* Runtime::interface_of(const Port& port) const {
     return &other != &port && other.interface_index() == interface->index &&
            !(other.is_infiniband() && port.is_infiniband());
   });
-  return taken ? nullptr : interface;
+  return taken || is_of_unopened(*interface, port) ? nullptr : interface;
+}
+
+// A device that this process has not opened is still on the interface that it was made of: where that is there.
+bool Runtime::is_of_unopened(const Interface& interface, const Port& port) const {
+  const auto is_other = [&](const DevicePort& declared) {
+    if (declared.interface_index != interface.index || &declared == &port.identity()) return false;
+    if (declared.infiniband && port.is_infiniband()) return false;
+    return std::none_of(ports_.begin(), ports_.end(),
+                        [&](const auto& entry) { return &entry.first->identity() == &declared; });
+  };
+  const auto devices = device_list();
+  return std::any_of(devices.begin(), devices.end(), [&](const auto& device) {
+    return std::any_of(device->ports().begin(), device->ports().end(), is_other);
+  });
 }
 
 Status Runtime::follow(Port& port) {

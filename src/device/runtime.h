@@ -143,6 +143,7 @@ class Runtime final : private HelperWork, private transport::Sender {
   void run_timers(bool more_to_receive) noexcept;
   Status follow_network();                                                               // Requires: control_
   const Interface* interface_of(const Port& port) const;                                 // Requires: control_
+  bool is_of_unopened(const Interface& interface, const Port& port) const;               // Requires: control_
   Status follow(Port& port);                                                             // Requires: control_
   Status follow(Port& port, const Interface* interface);                                 // Requires: control_
   Status open_port(const Device& device, std::uint8_t number, DeviceCounters counters);  // Requires: control_

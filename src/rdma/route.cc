@@ -162,6 +162,15 @@ std::vector<Gid> sources_of(std::uint32_t netdev, std::uint8_t family) {
   return sources;
 }
 
+// A route that forbids is of no interface: asked by one, the kernel says no more than that there is none.
+Error with_reason(const Error& refusal, const Gid& destination, std::uint32_t netdev) {
+  if (refusal.code != ErrorCode::kUnreachable || refusal.system_errno != ENETUNREACH) return refusal;
+  const Result<Route> by_any = ask({.destination = destination});
+  if (by_any || by_any.error().code != ErrorCode::kUnreachable) return refusal;
+  const int code = by_any.error().system_errno;
+  return forbidding_type(code) != nullptr ? no_route(destination, netdev, code).value() : refusal;
+}
+
 }  // namespace
 
 Result<Route> look_up_route(const Gid& destination, std::uint32_t netdev) {
@@ -174,7 +183,7 @@ Result<Route> look_up_route(const Gid& destination, std::uint32_t netdev) {
     from_there->source = source;
     return from_there;
   }
-  return route;
+  return tl::make_unexpected(with_reason(route.error(), destination, netdev));
 }
 
 }  // namespace verbena

@@ -208,7 +208,14 @@ TEST(Route, ThatForbidsChoosesNoSource) {
         EXPECT_EQ(source_to(far, {0, 1}), "") << far << " " << type;
         const Result<Route> none = look_up_route(*parse_gid(far), 0);
         ASSERT_FALSE(none) << far << " " << type;
-        EXPECT_THAT(none.error().message, ::testing::HasSubstr(std::string("one of type ") + type + " forbids it"));
+        const std::string forbids = std::string("one of type ") + type + " forbids it";
+        EXPECT_THAT(none.error().message, ::testing::HasSubstr(forbids));
+        for (const int number : {0, 1}) {
+          const Result<Route> by_one = look_up_route(*parse_gid(far), wire(number));
+          ASSERT_FALSE(by_one) << far << " " << type << " by wire" << number;
+          EXPECT_THAT(by_one.error().message, ::testing::HasSubstr(" by wire" + std::to_string(number) + ": "));
+          EXPECT_THAT(by_one.error().message, ::testing::HasSubstr(forbids));
+        }
       }
       ip("route del " + route + "203.0.113.0/24");
       ip("route del " + route + "2001:db8:9::/64");

@@ -296,6 +296,17 @@ std::vector<std::pair<int, int>> events_until(ibv_context* context, ibv_event_ty
   }
 }
 
+// What the network is told of before `ip` changes an MTU has been seen when the port has that MTU.
+void wait_for_mtu(ibv_context* context, std::uint8_t port, ibv_mtu wanted) {
+  ibv_port_attr attributes{};
+  ASSERT_EQ(0, ibv_query_port(context, port, &attributes));
+  for (int round = 0; round < 1000 && attributes.active_mtu != wanted; ++round) {
+    ::poll(nullptr, 0, 10);
+    ASSERT_EQ(0, ibv_query_port(context, port, &attributes));
+  }
+  EXPECT_EQ(wanted, attributes.active_mtu);
+}
+
 TEST(Ports, AnEventNamesThePortThatWentDown) {
   test_of_two_ports([](TwoPorts& ports) {
     ip("link set two down");
@@ -355,10 +366,38 @@ TEST(Ports, AnInterfaceOfAnotherPortIsNotTakenByName) {
     ip("link set one name two");
     ip("link set two up");
     events_until(ports.context(), IBV_EVENT_PORT_ACTIVE);
+    // The second port looks at the network behind the first: after this it has seen what the first one has told.
+    ip("link set two mtu 600");
+    wait_for_mtu(ports.context(), kPort, IBV_MTU_512);
     ibv_port_attr attributes{};
     EXPECT_EQ(0, ibv_query_port(ports.context(), kPort, &attributes));
     EXPECT_EQ(IBV_PORT_ACTIVE, attributes.state);
     EXPECT_EQ(0, ibv_query_port(ports.context(), kOther, &attributes));
+    EXPECT_EQ(IBV_PORT_DOWN, attributes.state);
+  });
+}
+
+// Nor from a device that this process has not opened.
+TEST(Ports, AnInterfaceOfAnUnopenedDeviceIsNotTakenByName) {
+  in_own_namespace([] {
+    add_interfaces();
+    ::setenv("VERBENA_DEVICES", "one,two,lo", 1);
+    int count = 0;
+    ibv_device** const list = ibv_get_device_list(&count);
+    ASSERT_EQ(3, count);
+    const Owned<ibv_context> first(ibv_open_device(list[0]));
+    const Owned<ibv_context> loopback(ibv_open_device(list[2]));
+    ibv_free_device_list(list);
+    ASSERT_TRUE(first && loopback);
+    ip("link del one");
+    events_until(first.get(), IBV_EVENT_PORT_ERR);
+    ip("link set two down");
+    ip("link set two name one");
+    ip("link set one up");
+    ip("link set lo mtu 2000");  // when that is seen, so is all before it
+    wait_for_mtu(loopback.get(), kPort, IBV_MTU_1024);
+    ibv_port_attr attributes{};
+    EXPECT_EQ(0, ibv_query_port(first.get(), kPort, &attributes));
     EXPECT_EQ(IBV_PORT_DOWN, attributes.state);
   });
 }
@@ -369,11 +408,7 @@ TEST(Ports, AnMtuIsThatOfThePort) {
     ASSERT_EQ(0, ibv_query_port(ports.context(), kOther, &attributes));
     EXPECT_EQ(IBV_MTU_1024, attributes.active_mtu);
     ip("link set two mtu 600");
-    for (int round = 0; round < 1000 && attributes.active_mtu != IBV_MTU_512; ++round) {
-      ::poll(nullptr, 0, 10);
-      ASSERT_EQ(0, ibv_query_port(ports.context(), kOther, &attributes));
-    }
-    EXPECT_EQ(IBV_MTU_512, attributes.active_mtu);
+    wait_for_mtu(ports.context(), kOther, IBV_MTU_512);
     ASSERT_EQ(0, ibv_query_port(ports.context(), kPort, &attributes));
     EXPECT_EQ(IBV_MTU_1024, attributes.active_mtu);
   });
