@@ -257,6 +257,11 @@ TEST(RawPacket, ADropKeepsFramesAndASnifferSeesThem) {
       seen = rig.text_at(done.wr_id, done.byte_len) == udp_to(9000, "dropped");
     }
     EXPECT_TRUE(seen);
+    rig.send(from.get(), udp_to(9001, "rest"));
+    ibv_wc done{};
+    for (int i = 0; i < 16 && done.wr_id != 4; ++i) done = rig.next();
+    ASSERT_EQ(4U, done.wr_id);
+    EXPECT_EQ(udp_to(9001, "rest"), rig.text_at(4, done.byte_len)) << "the dropped one did not come before it";
   });
 }
 
