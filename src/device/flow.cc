@@ -1,6 +1,7 @@
 #include "device/flow.h"
 
 #include <cerrno>
+#include <new>
 #include <utility>
 
 #include <fmt/format.h>
@@ -37,6 +38,7 @@ Result<Port*> port_for(QueuePair& queue_pair, unsigned number) {
     return refuse(fmt::format("a flow on port {}: queue pair {:#x} is on port {}", number, queue_pair.qpn().value(),
                               queue_pair.port().number()));
   }
+  if (!queue_pair.has_frames_on(*port)) return without_frames(*port);
   return port;
 }
 
@@ -53,20 +55,24 @@ Result<std::unique_ptr<Flow>> Flow::create(std::shared_ptr<QueuePair> queue_pair
   if (!port) return tl::make_unexpected(port.error());
   Context& context = queue_pair->context();
   if (auto entered = context.enter(ObjectKind::kFlow); !entered) return tl::make_unexpected(entered.error());
-  auto id = context.runtime().raw_ports().add_flow(**port, queue_pair->qpn(), rule);
-  if (!id) {
+  const Qpn qpn = queue_pair->qpn();
+  std::unique_ptr<Flow> made(new (std::nothrow) Flow(std::move(queue_pair), **port));
+  if (made == nullptr) {
     context.leave(ObjectKind::kFlow);
-    return tl::make_unexpected(id.error());
+    return failure(ErrorCode::kExhausted, "no memory for a flow", ENOMEM);
   }
-  return std::unique_ptr<Flow>(new Flow(std::move(queue_pair), **port, *id));
+  auto id = context.runtime().raw_ports().add_flow(**port, qpn, rule);  // may throw; `made` leaves what it entered
+  if (!id) return tl::make_unexpected(id.error());
+  made->id_ = *id;
+  return made;
 }
 
-Flow::Flow(std::shared_ptr<QueuePair> queue_pair, Port& port, std::uint64_t id)
-    : queue_pair_(std::move(queue_pair)), port_(port), id_(id), handle_(queue_pair_->context().next_handle()) {}
+Flow::Flow(std::shared_ptr<QueuePair> queue_pair, Port& port) noexcept
+    : queue_pair_(std::move(queue_pair)), port_(port), handle_(queue_pair_->context().next_handle()) {}
 
 Flow::~Flow() {
   Context& context = queue_pair_->context();
-  context.runtime().raw_ports().remove_flow(port_, id_);
+  if (id_ != 0) context.runtime().raw_ports().remove_flow(port_, id_);
   context.leave(ObjectKind::kFlow);
 }
 

@@ -18,7 +18,7 @@ class Flow {
   // EPERM without CAP_NET_RAW; EOPNOTSUPP for a UD queue pair, EINVAL for any other that is not of raw packets.
   static Status check(const QueuePair& queue_pair);
   // As check(). EINVAL for a port that the device does not have or the queue pair is not on, and for an InfiniBand
-  // port; ENOMEM at the limit.
+  // port; EOPNOTSUPP for one without Ethernet frames, ENODEV for one whose interface is gone; ENOMEM at the limit.
   static Result<std::unique_ptr<Flow>> create(std::shared_ptr<QueuePair> queue_pair, const engine::FlowRule& rule);
   ~Flow();
   Flow(const Flow&) = delete;
@@ -27,11 +27,12 @@ class Flow {
   std::uint32_t handle() const noexcept { return handle_; }
 
  private:
-  Flow(std::shared_ptr<QueuePair> queue_pair, Port& port, std::uint64_t id);
+  // Of no rule yet.
+  Flow(std::shared_ptr<QueuePair> queue_pair, Port& port) noexcept;
 
   const std::shared_ptr<QueuePair> queue_pair_;
   Port& port_;
-  const std::uint64_t id_;
+  std::uint64_t id_ = 0;  // 0: none
   const std::uint32_t handle_;
 };
 

@@ -18,6 +18,8 @@ namespace {
 
 // What LRH, GRH and the carrier's IP header take beyond what wire::mtu_of_interface() allows for.
 constexpr std::uint32_t kInfinibandHeaders = 56;
+// Of an interface that nobody has seen yet.
+constexpr std::uint32_t kUsualMtu = 1500;
 
 }  // namespace
 
@@ -41,7 +43,8 @@ Port::~Port() {
 engine::PortView PortSnapshot::view() const noexcept {
   engine::PortView view{
       .number = number, .count = count, .link_layer = engine::LinkLayer::kEthernet, .mtu = mtu, .gids = gids.entries()};
-  view.frame_size = interface_mtu + static_cast<std::uint32_t>(wire::kEthernetSize + wire::kVlanTagSize);
+  const std::uint32_t payload = interface_mtu == 0 ? kUsualMtu : interface_mtu;
+  view.frame_size = payload + static_cast<std::uint32_t>(wire::kEthernetSize + wire::kVlanTagSize);
   if (!infiniband) return view;
   view.link_layer = engine::LinkLayer::kInfiniband;
   view.lid = infiniband->lid;
@@ -114,10 +117,11 @@ Port::Change Port::follow(const Interface* interface, Status& refusal) {
   after->present = interface != nullptr;
   if (interface != nullptr) interface_index_ = after->interface_index = interface->index;
   after->up = now.up;
-  after->interface_mtu = now.mtu;
+  // Where it is gone, what is sent meanwhile finds the port down; nothing is too long because of that.
+  if (interface != nullptr) after->interface_mtu = now.mtu;
   if (interface != nullptr) after->line_rate = interface_bits_per_second(now.name);
   const std::uint32_t headers = configuration_ ? kInfinibandHeaders : 0;
-  after->mtu = wire::byte_count(wire::mtu_of_interface(now.mtu - std::min(now.mtu, headers)));
+  after->mtu = wire::byte_count(wire::mtu_of_interface(after->interface_mtu - std::min(after->interface_mtu, headers)));
   if (interface != nullptr) {
     const std::lock_guard guard(mutex_);
     interface_name_ = now.name;

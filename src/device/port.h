@@ -58,7 +58,7 @@ struct PortSnapshot {
   bool up = false;
   bool present = true;              // the interface exists
   unsigned interface_index = 0;     // as it is now; that of the last one where there is none
-  std::uint32_t interface_mtu = 0;  // bytes
+  std::uint32_t interface_mtu = 0;  // bytes; that of the last one where there is none, 0 before the first
   std::uint32_t mtu = 256;          // bytes of payload a packet
   std::uint64_t line_rate = 0;      // bits a second
   std::uint16_t index = 0;          // among the ports of the process

@@ -87,18 +87,25 @@ Status check_raw(const Context& context) {
                  EOPNOTSUPP);
 }
 
-// For each port of the device; nothing of those of InfiniBand.
+// For each port of the device; nothing of those that have no frames, unless that is all of them.
 Result<std::vector<RawUse>> use_raw_ports(Context& context) {
   std::vector<RawUse> uses;
+  bool any = false;
+  Status refusal;
   for (Port* const port : context.ports()) {
-    RawUse use;
-    if (!port->is_infiniband()) {
-      auto opened = context.runtime().raw_ports().use(*port);
-      if (!opened) return tl::make_unexpected(opened.error());
+    RawUse& use = uses.emplace_back();
+    if (port->is_infiniband()) continue;
+    auto opened = context.runtime().raw_ports().use(*port);
+    if (opened) {
       use = std::move(*opened);
+      any = true;
+    } else if (opened.error().code == ErrorCode::kUnsupported) {
+      refusal = tl::make_unexpected(opened.error());
+    } else {
+      return tl::make_unexpected(opened.error());
     }
-    uses.push_back(std::move(use));
   }
+  if (!any && !refusal) return tl::make_unexpected(refusal.error());
   return uses;
 }
 
@@ -110,6 +117,13 @@ void for_each_side(CompletionQueue* send_queue, CompletionQueue* receive_queue, 
 }
 
 }  // namespace
+
+tl::unexpected<Error> without_frames(const Port& port) {
+  return failure(
+      ErrorCode::kUnsupported,
+      fmt::format("{}: raw packets need a port with Ethernet frames, which this one does not have", port.name()),
+      EOPNOTSUPP);
+}
 
 Result<std::unique_ptr<QueuePair>> QueuePair::create(ProtectionDomain& domain, const QpInit& init) {
   if (init.type == QpType::kRawPacket) {
@@ -267,6 +281,8 @@ Status QueuePair::modify(const QpAttributes& attributes, engine::AttrMask mask) 
     const RcuReadSection section;
     auto on = port_for(attributes, mask);
     if (!on) return tl::make_unexpected(on.error());
+    const bool names_port = (mask & engine::kAttrPort) != 0;
+    if (names_port && !raw_.empty() && !has_frames_on(**on)) return without_frames(**on);
     result = engine_.modify(attributes, mask, (*on)->snapshot().view());
     if (result) moved = port_.exchange(*on, std::memory_order_relaxed) != *on;
     if (result && engine_.is_connected() && engine_.state() == QpState::kReadyToReceive) {

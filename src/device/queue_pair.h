@@ -43,6 +43,9 @@ struct QpInit {
   std::uint64_t element = 0;  // names it in events
 };
 
+// What a raw packet queue pair is told of a port that it cannot be on.
+tl::unexpected<Error> without_frames(const Port& port);
+
 class QueuePair final : private engine::TransportObserver {
  public:
   // Errors: EINVAL for capabilities above the limits, missing completion queues, or a type that is not of a protection
@@ -65,7 +68,8 @@ class QueuePair final : private engine::TransportObserver {
   const QpCapabilities& capabilities() const noexcept { return engine_.capabilities(); }
   bool signal_all() const noexcept { return signal_all_; }
 
-  // EINVAL for what the state table or the port refuses, EPERM for a privileged Q_Key without the right to it.
+  // EINVAL for what the state table or the port refuses, EPERM for a privileged Q_Key without the right to it;
+  // EOPNOTSUPP for raw packets on a port without Ethernet frames.
   Status modify(const QpAttributes& attributes, engine::AttrMask mask);
   QpAttributes query() noexcept;
 
@@ -122,6 +126,8 @@ class QueuePair final : private engine::TransportObserver {
   void remove_listener(std::uint64_t element) noexcept { listeners_.remove(element); }
 
   // --- for the other parts of this room
+  // Of raw packets: whether it can send and receive there. Requires: a port of its device.
+  bool has_frames_on(const Port& port) const noexcept { return !raw_[port.number() - kFirstPort].empty(); }
   bool is_connected() const noexcept { return engine_.is_connected(); }
   // A packet for it. Requires: an RCU read section.
   Drop receive(const wire::Packet& packet, const Envelope& envelope, std::size_t udp_payload_size) noexcept;
@@ -189,8 +195,9 @@ class QueuePair final : private engine::TransportObserver {
   Status check_qkey(const QpAttributes& attributes, engine::AttrMask mask) const;
 
   const std::shared_ptr<Context> context_;
-  std::atomic<Port*> port_;         // written with both locks held
-  const std::vector<RawUse> raw_;   // of a raw packet queue pair: for each port of the device, empty for InfiniBand
+  std::atomic<Port*> port_;  // written with both locks held
+  const std::vector<RawUse>
+      raw_;  // of a raw packet queue pair: for each port of the device, empty where it has no frames
   ProtectionDomain* const domain_;  // nullptr: of an XRC domain
   const std::shared_ptr<XrcDomain> xrc_domain_;
   CompletionQueue* const send_queue_;     // nullptr: sends nothing

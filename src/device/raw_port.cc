@@ -1,7 +1,10 @@
 #include "device/raw_port.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "device/clock.h"
 #include "device/queue_pair.h"
@@ -34,64 +37,107 @@ FrameReach reach_of(const engine::FlowRule& rule) noexcept {
 }  // namespace
 
 Result<std::unique_ptr<RawPort>> RawPort::open(Port& port, const QpTable& queue_pairs, transport::ForkSet& forks) {
-  auto sender = transport::PacketSender::open(port.identity().interface_index, port.counters(), forks);
-  if (!sender) return tl::make_unexpected(sender.error());
-  return std::unique_ptr<RawPort>(new RawPort(port, queue_pairs, forks, std::move(*sender)));
+  auto sender = transport::PacketSender::open(port.interface_index(), port.counters(), forks);
+  if (!sender && sender.error().code != ErrorCode::kNotFound) return tl::make_unexpected(sender.error());
+  return std::unique_ptr<RawPort>(new RawPort(port, queue_pairs, forks, sender ? std::move(*sender) : nullptr));
 }
 
 RawPort::RawPort(Port& port, const QpTable& queue_pairs, transport::ForkSet& forks,
                  std::unique_ptr<transport::PacketSender> sender)
-    : port_(port), queue_pairs_(queue_pairs), forks_(forks), sender_(std::move(sender)), steering_(new Steering) {}
+    : port_(port), queue_pairs_(queue_pairs), forks_(forks), sender_(sender.release()) {}
 
 RawPort::~RawPort() {
-  delete steering_.load(std::memory_order_relaxed);
+  stop_listening();
+  delete sender_.load(std::memory_order_relaxed);
 }
 
-std::unique_ptr<const RawPort::Steering> RawPort::prepared(engine::FlowTable table) {
-  auto next = std::make_unique<Steering>();
-  std::size_t rules = 0;
-  table.for_each_rule([&rules](const engine::FlowRule&) { ++rules; });
-  next->table = std::move(table);
-  next->recipients.reserve(rules);
-  return next;
+transport::SendResult RawPort::send(std::span<const transport::Outgoing> batch, Instant now) noexcept {
+  auto* const sender = sender_.load(std::memory_order_acquire);
+  if (sender != nullptr) return sender->send(batch, now);
+  port_.counters().count(Drop::kPortDown, batch.size());
+  return {.taken = batch.size(), .full = false};
 }
 
-void RawPort::publish(std::unique_ptr<const Steering> next) noexcept {
-  const std::unique_ptr<const Steering> before(steering_.exchange(next.release(), std::memory_order_acq_rel));
-  wait_for_readers();
+int RawPort::fd() const noexcept {
+  const auto* const listener = listener_.load(std::memory_order_relaxed);
+  return listener == nullptr ? -1 : listener->fd();
+}
+
+void RawPort::stop_listening() noexcept {
+  delete listener_.exchange(nullptr, std::memory_order_relaxed);
+}
+
+std::unique_ptr<RawPort::Steering> RawPort::prepared(const engine::FlowTable& table) {
+  auto made = std::make_unique<Steering>();
+  made->table = table;
+  made->recipients.reserve(table.size());
+  return made;
 }
 
 Status RawPort::add(std::uint64_t id, Qpn qpn, const engine::FlowRule& rule) {
-  if (listener_ == nullptr) {
-    auto listener = transport::PacketListener::open(port_.identity().interface_index, port_.counters(), forks_);
-    if (!listener) return tl::make_unexpected(listener.error());
-    listener_ = std::move(*listener);
+  engine::FlowTable table = steering_.now().table;
+  if (table.size() >= engine::FlowTable::kMost) {
+    return failure(ErrorCode::kExhausted,
+                   fmt::format("{}: it has {} flows, and each frame asks one after the other: more are not possible",
+                               port_.name(), table.size()),
+                   ENOMEM);
   }
-  engine::FlowTable table = steering_.load(std::memory_order_relaxed)->table;
   table.add(id, qpn, rule);
-  auto next = prepared(std::move(table));
+  auto next = prepared(table);
+  auto twin = prepared(table);
   const Reached reached{id, reach_of(rule)};
   reached_.reserve(reached_.size() + 1);
-  if (auto done = listener_->reach(reached.reach); !done) return done;
+  std::unique_ptr<transport::PacketListener> opened;
+  auto* listener = listener_.load(std::memory_order_relaxed);
+  if (listener == nullptr) {
+    auto first = transport::PacketListener::open(port_.interface_index(), port_.counters(), forks_);
+    if (!first) return tl::make_unexpected(first.error());
+    opened = std::move(*first);
+    listener = opened.get();
+  }
+  if (auto done = listener->reach(reached.reach); !done) return done;
   reached_.push_back(reached);
-  publish(std::move(next));
+  steering_.replace(std::move(next), std::move(twin));
+  if (opened != nullptr) listener_.store(opened.release(), std::memory_order_release);
   return {};
 }
 
-void RawPort::remove(std::uint64_t id) {
-  engine::FlowTable table = steering_.load(std::memory_order_relaxed)->table;
-  table.remove(id);
-  publish(prepared(std::move(table)));
+void RawPort::remove(std::uint64_t id) noexcept {
+  steering_.change([id](Steering& steering) { steering.table.remove(id); });
+  auto* const listener = listener_.load(std::memory_order_relaxed);
   for (const Reached& reached : reached_) {
-    if (reached.id == id) listener_->leave(reached.reach);
+    if (reached.id == id && listener != nullptr) listener->leave(reached.reach);
   }
   std::erase_if(reached_, [id](const Reached& reached) { return reached.id == id; });
 }
 
+Status RawPort::reopen(unsigned interface_index) {
+  Status result;
+  auto sender = transport::PacketSender::open(interface_index, port_.counters(), forks_);
+  if (!sender) result = tl::make_unexpected(sender.error());
+  Result<std::unique_ptr<transport::PacketListener>> listener;
+  if (fd() >= 0) listener = transport::PacketListener::open(interface_index, port_.counters(), forks_);
+  if (!listener) result = tl::make_unexpected(listener.error());
+  if (listener && *listener != nullptr) {
+    for (const Reached& reached : reached_) {
+      if (auto done = (*listener)->reach(reached.reach); !done) result = done;
+    }
+  }
+  // Nothing throws from here on: those before must outlast their readers.
+  if (sender) sender->reset(sender_.exchange(sender->release(), std::memory_order_acq_rel));
+  if (listener && *listener != nullptr) {
+    listener->reset(listener_.exchange(listener->release(), std::memory_order_acq_rel));
+  }
+  wait_for_readers();
+  return result;
+}
+
 std::size_t RawPort::receive(std::size_t budget, bool patient, bool& held_back) noexcept {
+  auto* const listener = listener_.load(std::memory_order_acquire);
+  if (listener == nullptr) return 0;
   patient_ = patient;
   held_back_ = false;
-  const std::size_t count = listener_->receive(*this, budget);
+  const std::size_t count = listener->receive(*this, budget);
   held_back = held_back || held_back_;
   return count;
 }
@@ -103,12 +149,17 @@ bool RawPort::is_coalesced(std::size_t size) const noexcept {
 transport::Receipt RawPort::on_frame(transport::ConstBytes frame) noexcept {
   const auto fields = wire::read_frame(frame);
   if (!fields) return transport::Receipt::kTaken;
-  const Steering& steering = *steering_.load(std::memory_order_acquire);
+  const Steering& steering = steering_.read();
   auto& recipients = steering.recipients;
   recipients.clear();
-  if (steering.table.steer(*fields, [&](Qpn qpn) { recipients.push_back(qpn); })) {
-    port_.counters().count(Drop::kDroppedByFlow);
-  }
+  const bool dropped = steering.table.steer(*fields, [&](Qpn qpn) { recipients.push_back(qpn); });
+  const transport::Receipt receipt = deliver(frame, recipients);
+  // One that waits is asked about again.
+  if (dropped && receipt == transport::Receipt::kTaken) port_.counters().count(Drop::kDroppedByFlow);
+  return receipt;
+}
+
+transport::Receipt RawPort::deliver(transport::ConstBytes frame, std::span<const Qpn> recipients) noexcept {
   if (recipients.empty()) return transport::Receipt::kTaken;  // the host's, and nobody's here
   if (is_coalesced(frame.size())) {
     port_.counters().count(Drop::kFrameCoalesced);

@@ -1,11 +1,14 @@
 #include "device/raw_ports.h"
 
 #include <algorithm>
-#include <new>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "device/helper.h"
+#include "device/log.h"
+#include "device/port.h"
 #include "device/raw_port.h"
-#include "device/rcu.h"
 
 namespace verbena::device {
 
@@ -14,10 +17,9 @@ RawUse::~RawUse() {
 }
 
 RawPorts::RawPorts(std::mutex& control, Helper& helper, const QpTable& queue_pairs)
-    : control_(control), helper_(helper), queue_pairs_(queue_pairs), listening_(new Listening) {}
+    : control_(control), helper_(helper), queue_pairs_(queue_pairs) {}
 
 RawPorts::~RawPorts() {
-  delete listening_.load(std::memory_order_relaxed);
   if (!abandoned_) return;
   // Their descriptors are closed, and the numbers may be somebody else's.
   for (Entry& entry : entries_) static_cast<void>(entry.port.release());
@@ -49,41 +51,31 @@ void RawPorts::give_up(RawPort& port) noexcept {
   entries_.erase(entries_.begin() + (entry - entries_.data()));
 }
 
-void RawPorts::publish(std::unique_ptr<Listening> next) noexcept {
-  const std::unique_ptr<const Listening> before(listening_.exchange(next.release(), std::memory_order_acq_rel));
-  wait_for_readers();
-}
-
-Status RawPorts::begin_listening(RawPort& port) {
-  auto next = std::make_unique<Listening>(*listening_.load(std::memory_order_relaxed));
-  if (std::find(next->begin(), next->end(), &port) != next->end()) return {};
-  next->push_back(&port);
-  if (auto added = helper_.add_packets(port.fd()); !added) return added;
-  publish(std::move(next));
-  return {};
-}
-
-void RawPorts::end_listening(RawPort& port) {
-  auto next = std::make_unique<Listening>(*listening_.load(std::memory_order_relaxed));
-  std::erase(*next, &port);
+void RawPorts::end_listening(RawPort& port) noexcept {
   helper_.remove_packets(port.fd());
-  publish(std::move(next));
+  listening_.change([&port](Listening& listening) { std::erase(listening, &port); });
   port.stop_listening();
 }
 
 Result<std::uint64_t> RawPorts::add_flow(Port& port, Qpn qpn, const engine::FlowRule& rule) {
   const std::lock_guard guard(control_);
   RawPort& raw = *find(port)->port;
-  const std::uint64_t id = ++last_flow_;
-  if (auto added = raw.add(id, qpn, rule); !added) {
-    if (!raw.has_rules()) raw.stop_listening();
-    return tl::make_unexpected(added.error());
+  std::unique_ptr<Listening> next;
+  std::unique_ptr<Listening> twin;
+  if (raw.fd() < 0) {
+    next = std::make_unique<Listening>(listening_.now());
+    next->push_back(&raw);
+    twin = std::make_unique<Listening>(*next);
   }
-  if (auto listens = begin_listening(raw); !listens) {
+  const std::uint64_t id = ++last_flow_;
+  if (auto added = raw.add(id, qpn, rule); !added) return tl::make_unexpected(added.error());
+  if (next == nullptr) return id;
+  if (auto watched = helper_.add_packets(raw.fd()); !watched) {
     raw.remove(id);
     raw.stop_listening();
-    return tl::make_unexpected(listens.error());
+    return tl::make_unexpected(watched.error());
   }
+  listening_.replace(std::move(next), std::move(twin));
   return id;
 }
 
@@ -101,9 +93,25 @@ bool RawPorts::has_flow_of(Qpn qpn) const {
                      [qpn](const Entry& entry) { return entry.port->has_rule_of(qpn); });
 }
 
+void RawPorts::reopen(const Port& port, unsigned interface_index) {
+  Entry* const entry = find(port);
+  if (entry == nullptr) return;
+  RawPort& raw = *entry->port;
+  const bool listens = raw.fd() >= 0;
+  if (listens) helper_.remove_packets(raw.fd());
+  Status reopened = raw.reopen(interface_index);
+  if (listens) {
+    if (auto watched = helper_.add_packets(raw.fd()); !watched) reopened = watched;
+  }
+  if (reopened) return;
+  log(Severity::kWarning,
+      fmt::format("{}: {} Until the interface is made anew again its raw packet queue pairs lack frames.", port.name(),
+                  reopened.error().message));
+}
+
 std::size_t RawPorts::receive(std::size_t budget, bool patient, bool& held_back) noexcept {
   std::size_t count = 0;
-  for (RawPort* const port : *listening_.load(std::memory_order_acquire)) {
+  for (RawPort* const port : listening_.read()) {
     count += port->receive(budget, patient, held_back);
   }
   return count;

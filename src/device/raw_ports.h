@@ -5,7 +5,6 @@
 // Ownership:     owns the RawPorts; one lives as long as somebody uses it.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "base/qpn.h"
+#include "device/published.h"
 #include "engine/flow_rule.h"
 #include "transport/fork_set.h"
 #include "verbena/result.h"
@@ -41,6 +41,7 @@ class RawUse {
   }
   ~RawUse();
 
+  bool empty() const noexcept { return owner_ == nullptr; }
   // Requires: not empty.
   RawPort* operator->() const noexcept { return port_; }
 
@@ -62,6 +63,9 @@ class RawPorts {
   Result<std::uint64_t> add_flow(Port& port, Qpn qpn, const engine::FlowRule& rule);
   void remove_flow(Port& port, std::uint64_t id) noexcept;
   bool has_flow_of(Qpn qpn) const;
+  // `port` is on another interface now, or on its own again: RawPort::reopen() where it is in use. Says in the log what
+  // fails. Requires: control_
+  void reopen(const Port& port, unsigned interface_index);
 
   // Takes frames in, about `budget` of each port; how many. Sets `held_back` where one waits for its reader.
   std::size_t receive(std::size_t budget, bool patient, bool& held_back) noexcept;
@@ -77,10 +81,8 @@ class RawPorts {
   using Listening = std::vector<RawPort*>;
 
   void give_up(RawPort& port) noexcept;
-  Entry* find(const Port& port) noexcept;                  // Requires: control_
-  Status begin_listening(RawPort& port);                   // Requires: control_
-  void end_listening(RawPort& port);                       // Requires: control_
-  void publish(std::unique_ptr<Listening> next) noexcept;  // Requires: control_
+  Entry* find(const Port& port) noexcept;      // Requires: control_
+  void end_listening(RawPort& port) noexcept;  // Requires: control_
 
   std::mutex& control_;  // that of the runtime, which a fork waits for
   Helper& helper_;
@@ -89,8 +91,7 @@ class RawPorts {
   std::vector<Entry> entries_;   // guarded by control_
   std::uint64_t last_flow_ = 0;  // guarded by control_
   bool abandoned_ = false;       // changes only in a child, before any of its code runs
-  // Published by release under control_, read by acquire inside RCU read sections.
-  std::atomic<const Listening*> listening_;
+  Published<Listening> listening_;
 };
 
 }  // namespace verbena::device

@@ -339,6 +339,9 @@ Status Runtime::follow(Port& port) {
     log(Severity::kInfo,
         fmt::format("{}: {} is there again, as interface {}", port.name(), interface->name, interface->index));
   }
+  const bool returns = interface != nullptr && !port.copy().present;
+  // Before the port says that it is active. Also where it is the one that went: to another namespace, and back.
+  if (returns) raw_ports_.reopen(port, interface->index);
   return follow(port, interface);
 }
 

@@ -102,6 +102,33 @@ TEST(FlowTable, TwinsShareAndAQueuePairGetsOneCopyOfItsTwins) {
   EXPECT_EQ(steer(table, udp_to(9)).to, (Qpns{kOne, kTwo}));
 }
 
+TEST(FlowTable, OfTwinsThatGoTheNextOneTakesOver) {
+  FlowTable table;
+  for (const std::uint64_t id : {1U, 2U, 3U}) table.add(id, kOne, rule_for(9));
+  table.add(4, kTwo, rule_for(9, 1));
+  EXPECT_EQ(table.size(), 4U);
+  for (const std::uint64_t id : {2U, 1U}) {
+    table.remove(id);
+    EXPECT_EQ(steer(table, udp_to(9)).to, Qpns{kOne}) << "without " << id;
+  }
+  table.remove(77);
+  table.remove(3);
+  EXPECT_EQ(steer(table, udp_to(9)).to, Qpns{kTwo});
+}
+
+// The older passes the frame on, its twin of the same queue pair keeps it.
+TEST(FlowTable, ATwinThatDoesNotPassOnTakesItAllTheSame) {
+  FlowTable table;
+  FlowRule copies = rule_for(9);
+  copies.passes_on = true;
+  table.add(1, kOne, copies);
+  table.add(2, kOne, rule_for(9));
+  table.add(3, kTwo, rule_for(9, 1));
+  EXPECT_EQ(steer(table, udp_to(9)).to, Qpns{kOne});
+  table.remove(2);
+  EXPECT_EQ(steer(table, udp_to(9)).to, (Qpns{kOne, kTwo}));
+}
+
 TEST(FlowTable, ValuesUnderNoMaskDoNotCount) {
   FlowTable table;
   FlowRule other = rule_for(9);

@@ -32,7 +32,7 @@ struct Limits {
   std::uint32_t max_queue_pairs_per_group = 56;
   std::uint32_t max_multicast_attachments = 0x70000;
   std::uint32_t gid_table_length = 1024;
-  std::uint32_t max_flow = 1U << 16;
+  std::uint32_t max_flow = 4096;  // one after the other is asked for each frame
   std::uint32_t max_dm = 1U << 16;
   std::uint64_t max_dm_size = 16U << 20;  // all of it together
   std::uint64_t max_mr_size = UINT64_MAX;

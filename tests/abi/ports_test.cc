@@ -332,6 +332,7 @@ TEST(Ports, AnInterfaceThatIsMadeAnewIsThePortAgain) {
     ibv_port_attr attributes{};
     EXPECT_EQ(0, ibv_query_port(ports.context(), kOther, &attributes));
     EXPECT_EQ(IBV_PORT_DOWN, attributes.state);
+    EXPECT_EQ(IBV_MTU_1024, attributes.active_mtu) << "what is sent meanwhile is lost, and not too long";
     ip("link add two type veth peer name far2");
     ip("link set far2 up");
     ip("address add 10.9.2.1/24 dev two");

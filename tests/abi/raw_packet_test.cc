@@ -1,5 +1,6 @@
 // Raw packet queue pairs and flow steering through the C API, on a wire of the test's own: `one`, port 1 of the device,
 // is joined to `other`, port 2.
+#include <cstdio>
 #include <set>
 #include <string>
 #include <thread>
@@ -161,6 +162,15 @@ class RawRig final : public Rig {
   std::string text_at(std::uint64_t id, std::size_t size) {
     return {reinterpret_cast<const char*>(receiving() + id % 4 * 2048), size};
   }
+  void wait_for(std::uint8_t port, ibv_port_state state) {
+    ibv_port_attr attributes{};
+    for (int round = 0; round < 500; ++round) {
+      EXPECT_EQ(0, ibv_query_port(context_.get(), port, &attributes));
+      if (attributes.state == state) return;
+      ::usleep(20'000);
+    }
+    ADD_FAILURE() << "port " << int{port} << " is in state " << attributes.state;
+  }
   // Whatever is there now is all that comes.
   bool is_quiet() {
     ibv_wc completion{};
@@ -257,6 +267,11 @@ TEST(RawPacket, ADropKeepsFramesAndASnifferSeesThem) {
       seen = rig.text_at(done.wr_id, done.byte_len) == udp_to(9000, "dropped");
     }
     EXPECT_TRUE(seen);
+    rig.send(from.get(), udp_to(9001, "rest"));
+    ibv_wc done{};
+    for (int i = 0; i < 16 && done.wr_id != 4; ++i) done = rig.next();
+    ASSERT_EQ(4U, done.wr_id);
+    EXPECT_EQ(udp_to(9001, "rest"), rig.text_at(4, done.byte_len)) << "the dropped one did not come before it";
   });
 }
 
@@ -338,6 +353,83 @@ TEST(RawPacket, AFrameAboveTheMtuFailsAtTheSender) {
       EXPECT_TRUE(status == IBV_WC_SUCCESS || to_state(from.get(), IBV_QPS_RTS) == 0);
     }
     EXPECT_EQ(IBV_WC_SUCCESS, status);
+  });
+}
+
+std::string promiscuity_of_other() {
+  const std::unique_ptr<FILE, int (*)(FILE*)> said(::popen("ip -d link show other", "r"), &::pclose);
+  std::string words(4096, '\0');
+  words.resize(std::fread(words.data(), 1, words.size(), said.get()));
+  const auto at = words.find("promiscuity ");
+  EXPECT_NE(std::string::npos, at) << words;
+  return at == std::string::npos ? words : words.substr(at, sizeof "promiscuity ");
+}
+
+TEST(RawPacket, AnInterfaceThatIsMadeAnewHasTheSameQueuePairsAndFlows) {
+  on_a_wire([](RawRig& rig) {
+    auto from = rig.ready(kPort);
+    auto to = rig.ready(kFar);
+    auto rest = rig.ready(kFar);
+    const auto flow = rig.flow(to.get(), FlowWords().to(kThere));
+    const auto all = rig.flow(rest.get(), FlowWords(IBV_FLOW_ATTR_ALL_DEFAULT));
+    ASSERT_EQ(0, rig.expect(to.get(), 6));
+    ASSERT_EQ(0, rig.expect(to.get(), 7));
+    const std::string let_through = promiscuity_of_other();
+    ip("link del one");
+    rig.wait_for(kPort, IBV_PORT_DOWN);
+    rig.wait_for(kFar, IBV_PORT_DOWN);
+    EXPECT_EQ(IBV_WC_SUCCESS, rig.send(from.get(), frame_to(kThere, std::string(1500, 'x')))) << "none is too long now";
+    auto late = rig.ready(kPort);
+    EXPECT_EQ(ENODEV, rig.refused(late.get(), FlowWords(IBV_FLOW_ATTR_NORMAL, kPort).to(kHere)));
+    testing::add_wire();
+    testing::wait_until_up("one");
+    testing::wait_until_up("other");
+    rig.wait_for(kPort, IBV_PORT_ACTIVE);
+    rig.wait_for(kFar, IBV_PORT_ACTIVE);
+    EXPECT_EQ(let_through, promiscuity_of_other()) << "what the flows ask of the interface";
+    EXPECT_EQ(IBV_WC_SUCCESS, rig.send(from.get(), frame_to(kThere, "again")));
+    EXPECT_EQ(frame_to(kThere, "again"), rig.received(6));
+    EXPECT_EQ(IBV_WC_SUCCESS, rig.send(late.get(), frame_to(kThere, "and another")));
+    EXPECT_EQ(frame_to(kThere, "and another"), rig.received(7));
+  });
+}
+
+// One port that nothing can be done with leaves the others.
+TEST(RawPacket, APortThatIsGoneDoesNotKeepOthersFromFrames) {
+  in_own_namespace([] {
+    testing::add_wire();
+    ip("link add third type veth peer name fourth");
+    ip("link set third up");
+    ip("link set fourth up");
+    for (const char* name : {"one", "other", "third"}) testing::wait_until_up(name);
+    RawRig rig("one+other+third");
+    ip("link del third");
+    rig.wait_for(3, IBV_PORT_DOWN);
+    auto from = rig.ready(kPort);
+    auto to = rig.ready(kFar);
+    const auto flow = rig.flow(to.get(), FlowWords().to(kThere));
+    ASSERT_EQ(0, rig.expect(to.get(), 6));
+    EXPECT_EQ(IBV_WC_SUCCESS, rig.send(from.get(), frame_to(kThere, "hello")));
+    EXPECT_EQ(frame_to(kThere, "hello"), rig.received(6));
+  });
+}
+
+TEST(RawPacket, APortWithoutEthernetFramesIsRefusedAndTheOtherServes) {
+  in_own_namespace([] {
+    if (std::system("ip tuntap add dev flat mode tun 2>/dev/null") != 0) return;  // not in every container
+    ip("link set flat up");
+    testing::add_wire();
+    testing::wait_until_up("one");
+    RawRig rig("one+flat");
+    auto qp = rig.create();
+    ASSERT_TRUE(qp) << errno;
+    EXPECT_EQ(EOPNOTSUPP, rig.refused(qp.get(), FlowWords(IBV_FLOW_ATTR_NORMAL, kFar).to(kThere)));
+    ibv_qp_attr attributes{};
+    attributes.qp_state = IBV_QPS_INIT;
+    attributes.port_num = kFar;
+    EXPECT_EQ(EOPNOTSUPP, ibv_modify_qp(qp.get(), &attributes, IBV_QP_STATE | IBV_QP_PORT));
+    auto from = rig.ready(kPort);
+    EXPECT_EQ(IBV_WC_SUCCESS, rig.send(from.get(), frame_to(kThere, "hello")));
   });
 }
 
