@@ -402,7 +402,7 @@ def test_one_port_has_one_range_of_lids(host, user):
     one = host.start(pingpong("ud"), user=user, env=port(4))
     host.wait_listening(PORT, one)
     output = host.run(["ibv_devinfo"], user=user, env=port(4, lmc=1), status=None)
-    assert re.search(r"LIDs 4 to 5 of .* clashes with LID 4 ", output), output
+    assert re.search(r"LIDs 4 to 5 of .* clash with LID 4 ", output), output
     one.stop()
 
 
