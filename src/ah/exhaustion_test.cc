@@ -22,38 +22,82 @@ bool may_allocate() {
   return true;
 }
 
-void* allocate(std::size_t bytes, std::size_t alignment) {
-  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  void* const memory = may_allocate() ? std::aligned_alloc(alignment, rounded) : nullptr;
+void* allocate(std::size_t bytes) noexcept {
+  return may_allocate() ? std::malloc(bytes != 0 ? bytes : 1) : nullptr;
+}
+
+void* allocate(std::size_t bytes, std::align_val_t alignment) noexcept {
+  const auto line = static_cast<std::size_t>(alignment);
+  return may_allocate() ? std::aligned_alloc(line, (bytes + line - 1) / line * line) : nullptr;
+}
+
+void* or_throw(void* memory) {
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
 
 }  // namespace
 
+// Every form: a sanitizer has its own for those that are left out, and tells where the two are mixed.
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
-  void* const memory = may_allocate() ? std::malloc(bytes != 0 ? bytes : 1) : nullptr;
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
+  return or_throw(allocate(bytes));
 }
-
+[[gnu::noinline]] void* operator new[](std::size_t bytes) {
+  return or_throw(allocate(bytes));
+}
+[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return allocate(bytes);
+}
+[[gnu::noinline]] void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
+  return allocate(bytes);
+}
 [[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  return allocate(bytes, static_cast<std::size_t>(alignment));
+  return or_throw(allocate(bytes, alignment));
+}
+[[gnu::noinline]] void* operator new[](std::size_t bytes, std::align_val_t alignment) {
+  return or_throw(allocate(bytes, alignment));
+}
+[[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return allocate(bytes, alignment);
+}
+[[gnu::noinline]] void* operator new[](std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return allocate(bytes, alignment);
 }
 
 [[gnu::noinline]] void operator delete(void* memory) noexcept {
   std::free(memory);
 }
-
+[[gnu::noinline]] void operator delete[](void* memory) noexcept {
+  std::free(memory);
+}
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
   std::free(memory);
 }
-
+[[gnu::noinline]] void operator delete[](void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, const std::nothrow_t&) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete[](void* memory, const std::nothrow_t&) noexcept {
+  std::free(memory);
+}
 [[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept {
   std::free(memory);
 }
-
+[[gnu::noinline]] void operator delete[](void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
 [[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t, const std::nothrow_t&) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete[](void* memory, std::align_val_t, const std::nothrow_t&) noexcept {
   std::free(memory);
 }
 
