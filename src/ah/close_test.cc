@@ -16,9 +16,7 @@ namespace {
 class Closing : public AhWorld {
  protected:
   static ibv_async_event gid_change() {
-    ibv_async_event event{};
-    event.event_type = IBV_EVENT_GID_CHANGE;
-    event.element.port_num = 1;
+    const ibv_async_event event = event_of(IBV_EVENT_GID_CHANGE);
     return event;
   }
 

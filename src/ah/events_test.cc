@@ -12,13 +12,6 @@ namespace {
 
 using Events = AhWorld;
 
-ibv_async_event event_of(ibv_event_type type, int port = 1) {
-  ibv_async_event event{};
-  event.event_type = type;
-  event.element.port_num = port;
-  return event;
-}
-
 AhDirectoryOptions fed(AhDirectoryOptions options) {
   options.watch_async_events = false;
   return options;

@@ -176,9 +176,7 @@ TEST_F(Network, AMigratedMachineRecoversForSendersThatHoldNoHandle) {
   AhSender sender = std::move(*directory.make_sender());
   for (std::uint32_t peer = 2; peer < 50; ++peer) ASSERT_TRUE(directory.acquire(to(peer), soon()));
   set_gids("fake0", 1, {});
-  ibv_async_event event{};
-  event.event_type = IBV_EVENT_GID_CHANGE;
-  event.element.port_num = 1;
+  const ibv_async_event event = event_of(IBV_EVENT_GID_CHANGE);
   directory.on_async_event(event);
   for (std::uint32_t peer = 2; peer < 50; ++peer) {
     ASSERT_TRUE(eventually([&] { return sender.next(to(peer)) == nullptr; }));

@@ -42,7 +42,7 @@ class Gate {
 class Outdated : public AhWorld {
  protected:
   // Of failures, one that a second attempt is not told of.
-  static void expect_no_failure(const AhDirectory& directory, AhTicket ticket) {
+  static void expect_no_failure(const AhDirectory& directory, const AhTicket& ticket) {
     const Result<AhHandle> handle = ticket.wait(soon());
     EXPECT_TRUE(handle) << handle.error().message;
     EXPECT_EQ(directory.stats().failed, 0U);
@@ -66,7 +66,7 @@ TEST_F(Outdated, ARouteThatAppearsWhileItsAbsenceIsReportedIsTaken) {
   has_route = true;
   directory.on_network_change({.kind = Kind::kRoute, .address = ipv4(0), .prefix_length = 96 + 8});
   gate.open();
-  expect_no_failure(directory, std::move(ticket));
+  expect_no_failure(directory, ticket);
 }
 
 TEST_F(Outdated, ARouteToOthersDoesNotMakeAFailureUndone) {
@@ -96,7 +96,7 @@ TEST_F(Outdated, ANeighbourThatAnswersWhileItIsGivenUpIsReached) {
   directory.on_network_change(
       {.kind = Kind::kNeighbour, .netdev = kNetdev, .address = ipv4(2), .mac = MacAddress{2, 0, 0, 0, 0, 1}});
   gate.open();
-  expect_no_failure(directory, std::move(ticket));
+  expect_no_failure(directory, ticket);
 }
 
 TEST_F(Outdated, AnAddressThatComesBackWhileItsAbsenceIsReportedIsTaken) {
@@ -106,9 +106,7 @@ TEST_F(Outdated, AnAddressThatComesBackWhileItsAbsenceIsReportedIsTaken) {
   ASSERT_FALSE(none);
   ASSERT_TRUE(eventually([&] { return directory.stats().pending == 0; }));
   // What that attempt left to be looked at is done before what an event asks for.
-  ibv_async_event event{};
-  event.event_type = IBV_EVENT_GID_CHANGE;
-  event.element.port_num = 1;
+  const ibv_async_event event = event_of(IBV_EVENT_GID_CHANGE);
   const std::uint64_t reads = table_reads();
   directory.on_async_event(event);
   ASSERT_TRUE(eventually([&] { return table_reads() > reads; }));
@@ -175,8 +173,8 @@ TEST_F(Outdated, WhoJoinsIsNotToldTheOldFailure) {
   // It has joined when another, asked for after it, is there: the others of the pool are idle.
   ASSERT_TRUE(directory.acquire(to(3), soon()));
   gate.open();
-  expect_no_failure(directory, std::move(ticket));
-  expect_no_failure(directory, std::move(joined));
+  expect_no_failure(directory, ticket);
+  expect_no_failure(directory, joined);
 }
 
 // What had an address and lost it with the port's own is tried again of itself, however many there are.
@@ -188,9 +186,7 @@ TEST_F(Outdated, ManyMoreThanMaxNegativeComeBack) {
   constexpr std::uint32_t kPeers = 1'000;
   for (std::uint32_t peer = 2; peer < 2 + kPeers; ++peer) ASSERT_TRUE(directory.acquire(to(peer), soon()));
   set_gids("fake0", 1, {});
-  ibv_async_event event{};
-  event.event_type = IBV_EVENT_GID_CHANGE;
-  event.element.port_num = 1;
+  const ibv_async_event event = event_of(IBV_EVENT_GID_CHANGE);
   directory.on_async_event(event);
   ASSERT_TRUE(eventually([&] { return directory.stats().failed >= kPeers && directory.stats().pending == 0; }));
   set_gids("fake0", 1, usual_gids());
@@ -205,8 +201,7 @@ class OfADeadDevice : public Outdated {
   // Of the attempt that stands at the gate, once the device is gone.
   void expect_unavailable(AhDirectory& directory, const AhTicket& ticket) {
     gate.await();
-    ibv_async_event event{};
-    event.event_type = IBV_EVENT_DEVICE_FATAL;
+    const ibv_async_event event = event_of(IBV_EVENT_DEVICE_FATAL);
     directory.on_async_event(event);
     gate.open();
     const Result<AhHandle> answer = ticket.wait(soon());

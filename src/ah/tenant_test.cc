@@ -270,9 +270,7 @@ TEST_F(Tenants, WhoWaitsForTheRateDoesNotHoldUpWhatIsStale) {
   for (std::uint32_t peer = 10; peer < 510; ++peer) many.push_back(to(peer));
   EXPECT_EQ(directory.prewarm(many), many.size());
   set_gids("fake0", 1, {{}, {}, {}, {ipv4(1), IBV_GID_TYPE_ROCE_V2, kNetdev}});
-  ibv_async_event event{};
-  event.event_type = IBV_EVENT_GID_CHANGE;
-  event.element.port_num = 1;
+  const ibv_async_event event = event_of(IBV_EVENT_GID_CHANGE);
   directory.on_async_event(event);
   ASSERT_TRUE(eventually([&] { return directory.stats().stale_gid == 1; }));
   EXPECT_TRUE(eventually([&] { return directory.stats().replaced == 1; }));

@@ -56,6 +56,13 @@ inline Deadline soon() {
   return Deadline::in(std::chrono::seconds(60));
 }
 
+inline ibv_async_event event_of(ibv_event_type type, int port = 1) {
+  ibv_async_event event{};
+  event.event_type = type;
+  event.element.port_num = port;
+  return event;
+}
+
 // Lets the background threads work until it is true; false where that never comes.
 template <class Condition>
 bool eventually(Condition condition) {
